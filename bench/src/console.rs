@@ -1,5 +1,5 @@
-//! What the console costs: its fleet page with many tenants, and what those who
-//! watch it take from a vote.
+//! What the console costs: its fleet page with many tenants, and how much its viewers
+//! slow votes down.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use anyhow::{Context, bail};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-use crate::http::client::{Connection, Measured, NUMBER, NUMBERS_PER_CONNECTION, load};
+use crate::http::client::{Connection, LoadResult, NUMBER, NUMBERS_PER_CONNECTION, load};
 use crate::http::server::{Ballast, Tenant};
 use crate::http::{beside, ms};
 use crate::stopwatch::{Samples, Stopwatch};
@@ -16,18 +16,17 @@ use crate::table::{Table, thousands};
 
 /// Tenants of the fleet page.
 const TENANTS: usize = 100_000;
-/// How often it is asked for.
+/// How often the page is requested.
 const ASKED: usize = 20;
-/// Who creates tenants, at the same time.
+/// Concurrent creators of tenants.
 const CREATORS: usize = 16;
-/// People who watch the fleet while others vote; each loads the page anew once
-/// a round.
+/// Viewers that watch the fleet during votes; each reloads the page once a round.
 const WATCHERS: usize = 5;
 /// Connections that vote.
 const CONNECTIONS: usize = 64;
-/// Rounds of each; the middle one counts.
+/// Rounds of each; the median counts.
 const ROUNDS: usize = 9;
-/// How long a round takes.
+/// The length of a round.
 const ROUND: Duration = Duration::from_secs(2);
 
 /// Prints the tables.
@@ -39,7 +38,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     ballast.stop().await
 }
 
-/// Somebody with a session.
+/// A viewer with a session.
 #[derive(Clone)]
 struct Visitor {
     address: SocketAddr,
@@ -72,7 +71,7 @@ impl Visitor {
         format!("GET {path} HTTP/1.1\r\nhost: b\r\ncookie: {cookie}\r\n\r\n")
     }
 
-    /// Loads the fleet page, and then follows it for ever.
+    /// Loads the fleet page, and then follows it without end.
     async fn watch(self) -> anyhow::Result<()> {
         let mut page = Connection::open(self.address).await?;
         page.ask(self.request("/console").as_bytes()).await?;
@@ -85,15 +84,15 @@ impl Visitor {
     }
 }
 
-/// Votes by turns with and without people who watch.
+/// Votes by turns with and without viewers.
 async fn watched(ballast: &Ballast, visitor: &Visitor) -> anyhow::Result<()> {
     let tenant = ballast.tenant("acme").await?;
     let poll = tenant.poll("single votes").await?;
     let vote = poll.vote(&format!("voter-{NUMBER}"));
-    let mut rounds: [Vec<Measured>; 2] = [Vec::new(), Vec::new()];
+    let mut rounds: [Vec<LoadResult>; 2] = [Vec::new(), Vec::new()];
     let mut next = 0;
     for turn in 0..ROUNDS {
-        // Who is first has the cooler machine.
+        // Alternate the order, because the first one has the cooler machine.
         for side in [turn % 2, (turn + 1) % 2] {
             let watchers = if side == 0 { WATCHERS } else { 0 };
             let watching = (0..watchers).map(|_| tokio::spawn(visitor.clone().watch()));
@@ -153,7 +152,7 @@ async fn fleet(ballast: &Ballast, visitor: &Visitor) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Creates tenants, each with a vote in a poll: what has none is not drawn.
+/// Creates tenants, each with a vote in a poll: tenants without votes are not shown.
 async fn create(address: SocketAddr, token: String, part: usize) -> anyhow::Result<()> {
     let mut connection = Connection::open(address).await?;
     for number in (part..TENANTS).step_by(CREATORS) {

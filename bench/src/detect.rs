@@ -1,5 +1,5 @@
-//! One pass over a large fleet: a sample taken in, every rule judged, what is hot
-//! diagnosed.
+//! One detection pass over a large fleet: takes a sample, evaluates every rule, and
+//! diagnoses the hotspots.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,8 +7,12 @@ use std::time::Duration;
 use ballast_domain::Timestamp;
 use ballast_domain::tenant::SliceId;
 use ballast_hotspot_detector::detect::Detector;
-use ballast_hotspot_detector::diagnose::{Inputs, Memory, Settings, diagnose};
-use ballast_hotspot_detector::load::{Book, Flow, Interval, Sample, ShardSample, SliceSample};
+use ballast_hotspot_detector::diagnose::{
+    CureHistory, DiagnosisInputs, DiagnosisSettings, diagnose,
+};
+use ballast_hotspot_detector::load::{
+    Flow, Interval, LoadHistory, LoadSample, ShardSample, SliceSample,
+};
 use ballast_hotspot_detector::resources::Resources;
 use ballast_hotspot_detector::rules::defaults;
 
@@ -17,28 +21,32 @@ use crate::table::Table;
 
 const SHARDS: usize = 1_000;
 const TENANTS: usize = 1_000;
-/// Steps: more than a long window.
+/// Steps: more than a long window has.
 const STEPS: i64 = 66;
 
 /// Prints the table.
 pub(crate) fn run() -> anyhow::Result<()> {
     let rules = defaults().map_err(|problems| anyhow::anyhow!("{problems}"))?;
-    let (mut book, mut detector) = (Book::new(rules.spans), Detector::default());
-    let (memory, settings, limits) = (Memory::default(), Settings::default(), BTreeMap::new());
+    let (mut book, mut detector) = (LoadHistory::new(rules.spans), Detector::default());
+    let (memory, settings, limits) = (
+        CureHistory::default(),
+        DiagnosisSettings::default(),
+        BTreeMap::new(),
+    );
     let mut took: [Vec<Duration>; 3] = Default::default();
     let mut found = (0, 0);
     for step in 0..STEPS {
         let sample = sample(step)?;
         let watch = Stopwatch::start();
-        book.take(sample)?;
+        book.add_sample(sample)?;
         took[0].push(watch.elapsed());
         let watch = Stopwatch::start();
         detector.pass(&rules, &book);
         took[1].push(watch.elapsed());
         let hotspots = detector.hotspots(&rules);
         let watch = Stopwatch::start();
-        let findings = diagnose(Inputs {
-            book: &book,
+        let findings = diagnose(DiagnosisInputs {
+            history: &book,
             hotspots: &hotspots,
             limits: &limits,
             memory: &memory,
@@ -68,10 +76,10 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-fn sample(step: i64) -> anyhow::Result<Sample> {
+fn sample(step: i64) -> anyhow::Result<LoadSample> {
     let start = Timestamp::from_unix_ms(1_800_000_000_000 + step * 10_000);
     let shards = (0..SHARDS).map(shard).collect::<anyhow::Result<_>>()?;
-    Ok(Sample {
+    Ok(LoadSample {
         interval: Interval { start, ms: 10_000 },
         shards,
     })

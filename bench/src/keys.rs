@@ -1,6 +1,6 @@
-//! Checking an API key that is in memory: checksum, hash, look-up, constant
-//! time comparison, expiry and the note of its use — beside the bare SHA-256
-//! of the same text, which no such check can do without.
+//! Checking an API key that is in memory: checksum, hash, look-up, constant time
+//! comparison, expiry and recording its use, compared with the bare SHA-256 of the same
+//! text, which every such check needs.
 
 use std::collections::HashMap;
 use std::hint::black_box;
@@ -9,10 +9,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
 use ballast_domain::credential::{Credential, CredentialHash, Purpose};
-use ballast_domain::key::Scope;
-use ballast_domain::moving::MoveId;
-use ballast_domain::registry::StoreError;
-use ballast_domain::routes::{Grant, RouteSource, ShardRoute, Stale, Streamed, TenantRoute};
+use ballast_domain::key::KeyScope;
+use ballast_domain::moving::MigrationId;
+use ballast_domain::registry::RegistryError;
+use ballast_domain::routes::{
+    KeyGrant, RouteInvalidation, RouteSource, ShardRoute, StreamedPosition, TenantRoute,
+};
 use ballast_domain::{Entropy, KeyId, ShardId, TenantId, Timestamp};
 use ballast_router::{Keyring, read_key};
 use sha2::{Digest, Sha256};
@@ -37,14 +39,14 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     for count in [10_000, 1_000_000] {
         let (source, secrets) = source(count)?;
         let before = resident_bytes();
-        // Room to spare, so that none is evicted.
+        // Enough capacity that no key is evicted.
         let keyring = Keyring::new(source, count * 2, i64::MAX);
         for secret in &secrets {
             keyring.check(&read_key(secret)?, AT).await?;
         }
         keyring.take_uses();
         let bytes = resident_bytes().saturating_sub(before) / count as u64;
-        // Asked in an order that has nothing to do with the memory's.
+        // Look keys up in an order that is unrelated to their order in memory.
         let asked: Vec<&str> = (0..CHECKS)
             .map(|n| secrets[n.wrapping_mul(7_919) % count].as_str())
             .collect();
@@ -87,12 +89,12 @@ fn source(count: usize) -> anyhow::Result<(Arc<Source>, Vec<String>)> {
     Ok((Arc::new(Source(grants)), secrets))
 }
 
-fn grant(n: usize, secret: &Credential, seed: &Seed) -> anyhow::Result<Grant> {
-    Ok(Grant {
+fn grant(n: usize, secret: &Credential, seed: &Seed) -> anyhow::Result<KeyGrant> {
+    Ok(KeyGrant {
         hash: secret.hash(),
         key_id: KeyId::random(seed),
         tenant_id: format!("tenant-{n}").parse()?,
-        scopes: Scope::ALL.into_iter().collect(),
+        scopes: KeyScope::ALL.into_iter().collect(),
         expires_at: None,
         revoked: false,
         throttle: None,
@@ -112,30 +114,33 @@ impl Entropy for Seed {
     }
 }
 
-/// A source that knows everything at once: what is measured is the keyring.
-struct Source(HashMap<[u8; 32], Grant>);
+/// A source that answers at once: only the keyring is measured.
+struct Source(HashMap<[u8; 32], KeyGrant>);
 
 #[async_trait]
 impl RouteSource for Source {
-    async fn grant(&self, hash: &CredentialHash) -> Result<Option<Grant>, StoreError> {
+    async fn grant(&self, hash: &CredentialHash) -> Result<Option<KeyGrant>, RegistryError> {
         Ok(self.0.get(hash.bytes()).cloned())
     }
-    async fn tenant(&self, _: &TenantId) -> Result<Option<Arc<TenantRoute>>, StoreError> {
+    async fn tenant(&self, _: &TenantId) -> Result<Option<Arc<TenantRoute>>, RegistryError> {
         Ok(None)
     }
-    async fn shard(&self, _: &ShardId) -> Result<Option<ShardRoute>, StoreError> {
+    async fn shard(&self, _: &ShardId) -> Result<Option<ShardRoute>, RegistryError> {
         Ok(None)
     }
-    async fn streamed_back(&self, _: &MoveId) -> Result<Streamed, StoreError> {
-        Ok(Streamed::Unknown)
+    async fn streamed_back(&self, _: &MigrationId) -> Result<StreamedPosition, RegistryError> {
+        Ok(StreamedPosition::Unknown)
     }
-    async fn stale_since(&self, revision: u64) -> Result<(u64, Vec<Stale>), StoreError> {
+    async fn stale_since(
+        &self,
+        revision: u64,
+    ) -> Result<(u64, Vec<RouteInvalidation>), RegistryError> {
         Ok((revision, Vec::new()))
     }
-    async fn revision(&self) -> Result<u64, StoreError> {
+    async fn revision(&self) -> Result<u64, RegistryError> {
         Ok(0)
     }
-    async fn keys_used(&self, _: Vec<(KeyId, Timestamp)>) -> Result<(), StoreError> {
+    async fn keys_used(&self, _: Vec<(KeyId, Timestamp)>) -> Result<(), RegistryError> {
         Ok(())
     }
 }

@@ -1,26 +1,25 @@
-//! What counting load costs a vote: two running Ballasts, one of which counts,
-//! asked by turns by the same client.
+//! What counting load costs a vote: two running Ballasts, one of which counts, measured
+//! by turns with the same client.
 
 use std::fs;
 use std::time::Duration;
 
 use crate::http::beside;
-use crate::http::client::{Measured, NUMBER, NUMBERS_PER_CONNECTION, load};
+use crate::http::client::{LoadResult, NUMBER, NUMBERS_PER_CONNECTION, load};
 use crate::http::server::Ballast;
 
-/// Connections at the same time.
+/// Concurrent connections.
 const CONNECTIONS: usize = 64;
-/// Pairs of processes that are compared: two of one kind are not quite as fast
-/// as each other either.
+/// Pairs of processes to compare: even two identical processes are not equally fast.
 const PAIRS: usize = 4;
-/// Rounds of each; the middle one of all pairs counts.
+/// Rounds of each pair; the median of all pairs counts.
 const ROUNDS: usize = 4;
-/// How long a round takes.
+/// The length of a round.
 const ROUND: Duration = Duration::from_secs(2);
 
 /// Prints the table.
 pub(crate) async fn run() -> anyhow::Result<()> {
-    let mut rounds: [Vec<Measured>; 2] = [Vec::new(), Vec::new()];
+    let mut rounds: [Vec<LoadResult>; 2] = [Vec::new(), Vec::new()];
     for pair in 0..PAIRS {
         compare(pair % 2 == 0, &mut rounds).await?;
     }
@@ -29,8 +28,8 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Asks two new processes by turns, of which one counts.
-async fn compare(counting_first: bool, rounds: &mut [Vec<Measured>; 2]) -> anyhow::Result<()> {
+/// Measures two new processes by turns, one of which counts load.
+async fn compare(counting_first: bool, rounds: &mut [Vec<LoadResult>; 2]) -> anyhow::Result<()> {
     let kinds = [counting_first, !counting_first];
     let mut sides = Vec::new();
     for counting in kinds {
@@ -42,7 +41,7 @@ async fn compare(counting_first: bool, rounds: &mut [Vec<Measured>; 2]) -> anyho
     }
     let mut next = 0;
     for turn in 0..ROUNDS {
-        // Who is first has the cooler machine.
+        // Alternate the order, because the first one has the cooler machine.
         for at in [turn % 2, (turn + 1) % 2] {
             let (kind, ballast, vote) = &sides[at];
             rounds[*kind].push(load(ballast.address, CONNECTIONS, ROUND, next, vote).await?);

@@ -1,5 +1,5 @@
-//! The benchmarks of Ballast: each prints a table with its reference measured
-//! in the same run.
+//! The benchmarks of Ballast: each prints a table, with a reference measured in the same
+//! run.
 //!
 //! ```text
 //!   cargo run --release -p ballast-bench -- placement
@@ -13,7 +13,7 @@
 //!   cargo run --release -p ballast-bench -- detect
 //!   cargo build --release && cargo run --release -p ballast-bench -- console
 //! ```
-//! One file per benchmark. They measure; nothing here is asserted.
+//! One file per benchmark. They only measure; nothing is asserted.
 
 // Printing is what this program is for.
 #![allow(clippy::print_stdout)]
@@ -35,7 +35,7 @@ mod workflow;
 
 use options::{Benchmark, Inner, Options};
 
-/// As in the product itself.
+/// The same allocator as in the product.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

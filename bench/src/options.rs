@@ -1,4 +1,4 @@
-//! What to measure, as the command line says it.
+//! The command line: what to measure.
 
 use std::path::PathBuf;
 
@@ -52,7 +52,7 @@ const PARTS: [&str; 11] = [
     "copy",
     "inside",
 ];
-/// How often a tenant is moved when it is not said.
+/// How often a tenant is moved by default.
 const MOVES: usize = 20;
 
 /// A benchmark.
@@ -109,21 +109,21 @@ pub(crate) struct Options {
     pub(crate) sizes: Vec<Size>,
     pub(crate) part: Option<String>,
     pub(crate) keep: Option<PathBuf>,
-    /// What a process that a benchmark started of this program is to do.
+    /// The task of a child process that a benchmark starts.
     pub(crate) inner: Option<Inner>,
 }
 
 /// A part of a benchmark that needs a process of its own.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Inner {
-    /// Opens a shard and says what that took.
+    /// Opens a shard and prints how long that took.
     Reopen(PathBuf),
-    /// Opens a store of executions and says what that took.
+    /// Opens an execution store and prints how long that took.
     ReopenWorkflows(PathBuf),
 }
 
 impl Options {
-    /// Reads the arguments; `None` when help was asked for.
+    /// Parses the arguments; `None` if help was requested.
     pub(crate) fn parse(args: impl IntoIterator<Item = String>) -> anyhow::Result<Option<Self>> {
         let mut options = Self {
             benchmarks: Vec::new(),
@@ -173,7 +173,7 @@ impl Options {
     }
 }
 
-/// Tenants that move, and how often.
+/// Tenants to move, and how often.
 fn sizes(text: &str) -> anyhow::Result<Vec<Size>> {
     let one = |text: &str| {
         let (votes, moves) = match text.split_once(':') {

@@ -1,15 +1,16 @@
-//! Placing one new slice, beside crate `hrw-hash` with the same weights.
+//! Placing one new slice, compared with the crate `hrw-hash` with the same weights.
 //!
-//! `hrw-hash` knows weights but no rules, and answers with all nodes in order;
-//! its first node is the placement. The bare loop is what weighted rendezvous
-//! hashing cannot do without: a draw and a logarithm for each shard, no rules,
-//! no preference, no answer but the place. Both are here so that neither a
-//! slow reference nor a lean one flatters.
+//! `hrw-hash` supports weights but no rules, and returns all nodes in order; its first
+//! node is the placement. The bare loop is the minimum of weighted rendezvous hashing: a
+//! draw and a logarithm for each shard, no rules, no preference, no explanation. Both are
+//! measured so that neither a slow nor a minimal reference distorts the comparison.
 
 use std::hint::black_box;
 use std::time::Duration;
 
-use ballast_domain::placement::{Fleet, ShardView, Subject, decide, draw, score, slice_hash};
+use ballast_domain::placement::{
+    PlacementFleet, PlacementShard, PlacementSubject, decide, draw, score, slice_hash,
+};
 use ballast_domain::shard::Shard;
 use ballast_domain::tenant::Tenant;
 use hrw_hash::{HrwNode, HrwNodes};
@@ -21,7 +22,7 @@ use crate::table::{Table, ratio, thousands};
 /// Slices placed in one round, and rounds of each contender.
 const SLICES: usize = 2_000;
 const ROUNDS: usize = 31;
-/// The weights, given out in turn; whole, since the reference's are.
+/// The weights, assigned in turn; whole numbers, as the reference requires.
 const WEIGHTS: [f64; 4] = [1.0, 2.0, 4.0, 7.0];
 
 /// A node of the reference.
@@ -67,11 +68,11 @@ pub(crate) fn run() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Nanoseconds for one placement by each contender, round about, so that a
-/// noisy moment meets all of them.
+/// Nanoseconds per placement for each contender, by turns, so that noise affects all of
+/// them.
 fn measure(shards: &[Shard], tenants: &[Tenant]) -> [f64; 3] {
-    let views = shards.iter().map(|shard| ShardView::new(shard, 0));
-    let fleet = Fleet::new(views.collect());
+    let views = shards.iter().map(|shard| PlacementShard::new(shard, 0));
+    let fleet = PlacementFleet::new(views.collect());
     let nodes = HrwNodes::new(shards.iter().map(|shard| Node {
         name: shard.shard_id.to_string(),
         capacity: shard.weight as usize,
@@ -79,7 +80,7 @@ fn measure(shards: &[Shard], tenants: &[Tenant]) -> [f64; 3] {
     let mut samples = [const { Samples::new() }; 3];
     for _ in 0..ROUNDS {
         samples[0].add(timed(tenants, |tenant| {
-            decide(&fleet, &Subject::unplaced(tenant, 0)).shard_id
+            decide(&fleet, &PlacementSubject::unplaced(tenant, 0)).shard_id
         }));
         samples[1].add(timed(tenants, |tenant| {
             nodes.sorted(&tenant.tenant_id.as_str()).next()
@@ -97,7 +98,7 @@ fn timed<T>(tenants: &[Tenant], mut place: impl FnMut(&Tenant) -> T) -> Duration
     watch.elapsed()
 }
 
-fn bare_loop(fleet: &Fleet, tenant: &Tenant) -> usize {
+fn bare_loop(fleet: &PlacementFleet, tenant: &Tenant) -> usize {
     let slice = slice_hash(&tenant.tenant_id, 0);
     let mut best = (f64::NEG_INFINITY, 0);
     for (place, shard) in fleet.shards().iter().enumerate() {

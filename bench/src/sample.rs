@@ -1,9 +1,9 @@
-//! Shards and tenants to measure with, looking like real ones.
+//! Realistic shards and tenants to measure with.
 
 use std::str::FromStr;
 
 use ballast_domain::Timestamp;
-use ballast_domain::limits::Limits;
+use ballast_domain::limits::TenantLimits;
 use ballast_domain::residency::Residency;
 use ballast_domain::shard::{Pressure, Shard, ShardState};
 use ballast_domain::tenant::{Slice, Tenant, TenantStatus};
@@ -31,7 +31,7 @@ const NOUNS: [&str; 16] = [
     "union",
 ];
 
-/// When everything was made.
+/// The creation time of all records.
 pub(crate) const AT: Timestamp = Timestamp::from_unix_ms(1_794_821_400_000);
 
 /// A shard.
@@ -49,8 +49,8 @@ pub(crate) fn shard(n: usize, region: &str, weight: f64) -> anyhow::Result<Shard
     })
 }
 
-/// The id of the n-th tenant. Ids are spread over the alphabet, as the names
-/// people choose are: neighbours in time are no neighbours in order.
+/// The id of the n-th tenant. Ids are spread over the alphabet, like names that people
+/// choose: tenants created one after the other are not adjacent.
 pub(crate) fn tenant_id(n: usize) -> String {
     let mixed = mixed(n);
     let (kind, noun) = (TRAITS[mixed % 16], NOUNS[mixed / 16 % 16]);
@@ -69,7 +69,7 @@ pub(crate) fn tenant(n: usize, shards: &[Shard]) -> anyhow::Result<Tenant> {
         home_region: shard.region.clone(),
         residency: Residency::Strict,
         zones: Vec::new(),
-        limits: Limits {
+        limits: TenantLimits {
             votes_per_second: Some(500),
             concurrent_queries: Some(20),
             retention_days: Some(365),
@@ -85,7 +85,7 @@ pub(crate) fn tenant(n: usize, shards: &[Shard]) -> anyhow::Result<Tenant> {
     })
 }
 
-/// Scatters numbers, the same way in every run.
+/// Scatters numbers, identically in every run.
 pub(crate) fn mixed(n: usize) -> usize {
     let mut x = (n as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     x = (x ^ (x >> 32)).wrapping_mul(0xd6e8_feb8_6659_fd93);

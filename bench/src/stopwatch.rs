@@ -1,8 +1,8 @@
-//! Measuring: the one place of this crate that reads a clock.
+//! Measuring time: the only module of this crate that reads a clock.
 
 use std::time::{Duration, Instant};
 
-/// Runs from its start on.
+/// A stopwatch that runs from its creation.
 pub(crate) struct Stopwatch(Instant);
 
 impl Stopwatch {
@@ -30,7 +30,7 @@ impl Samples {
         self.0.push(sample);
     }
 
-    /// Takes in those of another.
+    /// Adds the samples of another measurement.
     pub(crate) fn merge(&mut self, mut other: Self) {
         self.0.append(&mut other.0);
     }
@@ -39,7 +39,7 @@ impl Samples {
         self.quantile(0.5)
     }
 
-    /// The value below which this share of the samples lies.
+    /// Returns the value below which this share of the samples lies.
     pub(crate) fn quantile(&self, share: f64) -> Duration {
         let mut sorted = self.0.clone();
         sorted.sort_unstable();
@@ -51,8 +51,7 @@ impl Samples {
     }
 }
 
-/// The memory this process has resident, in bytes; 0 where Linux's `/proc`
-/// does not say.
+/// This process's resident memory in bytes; 0 where Linux's `/proc` is missing.
 pub(crate) fn resident_bytes() -> u64 {
     const PAGE_BYTES: u64 = 4_096;
     let told = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
@@ -60,31 +59,31 @@ pub(crate) fn resident_bytes() -> u64 {
     pages.unwrap_or(0) * PAGE_BYTES
 }
 
-/// How many threads this process has; 0 where Linux's `/proc` does not say.
+/// This process's number of threads; 0 where Linux's `/proc` is missing.
 pub(crate) fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count)
 }
 
-/// The time that the processor spent on this process, all its threads
-/// together; 0 where Linux's `/proc` does not say.
+/// The processor time of this process, all threads together; 0 where Linux's `/proc` is
+/// missing.
 pub(crate) fn cpu_time() -> Duration {
     let (own, _) = ticks("self").unwrap_or_default();
     TICK * own
 }
 
-/// The time that the processor spent on another process and its children.
+/// The processor time of another process and its children.
 pub(crate) fn cpu_time_of_family(process: u32) -> Duration {
     let (own, ended) = ticks(&process.to_string()).unwrap_or_default();
     let all = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let children = all
         .filter_map(|entry| entry.file_name().into_string().ok())
-        .filter(|name| parent_of(name) == Some(process))
+        .filter(|name| parent_process(name) == Some(process))
         .filter_map(|name| ticks(&name));
     let living: u32 = children.map(|(own, ended)| own + ended).sum();
     TICK * (own + ended + living)
 }
 
-/// What Linux counts processor time in.
+/// The unit of processor time in Linux's `/proc`.
 const TICK: Duration = Duration::from_millis(10);
 
 /// User and system time of a process, and of its children that have ended.
@@ -97,11 +96,11 @@ fn ticks(process: &str) -> Option<(u32, u32)> {
     Some((own, ended))
 }
 
-fn parent_of(process: &str) -> Option<u32> {
+fn parent_process(process: &str) -> Option<u32> {
     stat(process)?.split_whitespace().nth(1)?.parse().ok()
 }
 
-/// What follows the name in `/proc/…/stat`: the state, the parent, and so on.
+/// The fields after the name in `/proc/…/stat`: the state, the parent, and so on.
 fn stat(process: &str) -> Option<String> {
     let told = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     told.rsplit_once(')').map(|(_, rest)| rest.to_owned())

@@ -6,7 +6,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// An empty table with these column heads.
+    /// Creates an empty table with these column heads.
     pub(crate) fn new(heads: &[&str]) -> Self {
         Self {
             rows: vec![heads.iter().map(|head| (*head).to_owned()).collect()],
@@ -18,7 +18,7 @@ impl Table {
         self.rows.push(cells.into_iter().collect());
     }
 
-    /// Prints it: labels to the left, figures to the right.
+    /// Prints the table: labels to the left, figures to the right.
     pub(crate) fn print(&self, title: &str) {
         println!("\n{title}");
         let columns = self.rows.iter().map(Vec::len).max().unwrap_or(0);
@@ -47,7 +47,7 @@ impl Table {
     }
 }
 
-/// A whole number with its thousands set off: `1,234,567`.
+/// Formats a whole number with thousands separators: `1,234,567`.
 pub(crate) fn thousands(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() * 4 / 3);
@@ -60,7 +60,7 @@ pub(crate) fn thousands(number: u64) -> String {
     text
 }
 
-/// How many times as much `one` is as `other`.
+/// Formats how many times as much `one` is as `other`.
 pub(crate) fn ratio(one: f64, other: f64) -> String {
     format!("{:.2}", one / other)
 }

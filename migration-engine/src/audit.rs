@@ -1,146 +1,146 @@
-//! Whether the history of a slice's record is one that the protocol allows.
+//! Checks that the history of a slice's record is one that the protocol allows.
 //!
-//! The registry keeps every change of a tenant's record, with what it was
-//! before and after. Replayed here, each must be one of the transitions of
-//! [`route`] or, where slices are cut anew, of [`recut`]; these are what the
-//! model checker tries, so what has been checked is also what has happened.
-//! Pure; it is given the changes in their order.
+//! The registry keeps every change of a tenant's record, with the states before and
+//! after. The audit replays them: each must be a transition of [`route`] or, for
+//! recuts, of [`recut`]. The model checker explores these same transitions, so what
+//! it has verified is what really happened. Pure; the caller passes the changes in
+//! order.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::ShardId;
-use ballast_domain::moving::{Moving, Phase, Route};
-use ballast_domain::slicing::Layout;
+use ballast_domain::moving::{ActiveMigration, MigrationPhase, SliceRoute};
+use ballast_domain::slicing::SliceLayout;
 use ballast_domain::tenant::{Epoch, Tenant};
 use serde::Serialize;
 
 use crate::protocol::{recut, route};
 
-/// What became of a slice's record.
+/// The transition that a change of a slice's record was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Change {
-    /// It was placed.
+pub enum AuditedTransition {
+    /// The slice was placed.
     Placed,
-    /// Nothing that concerns moves.
+    /// The change does not concern migrations.
     Nothing,
-    /// A move began.
+    /// A migration started.
     Claimed,
-    /// The source was to be sealed.
+    /// The seal was decided.
     Sealing,
-    /// The target owns it.
+    /// The target became the owner.
     Committed,
-    /// The target owns it, and what only the source had was given up.
+    /// The target became the owner without the source, whose extra writes are lost.
     GivenUp,
-    /// A seal was put off.
+    /// A seal was postponed.
     Retreated,
-    /// A move was called off.
+    /// A migration was aborted.
     Aborted,
-    /// A move was turned round.
+    /// A reverse migration started.
     Reversed,
-    /// The owner alone acknowledges, where both sides did.
+    /// Synchronous acknowledgement ended.
     Relaxed,
-    /// The source's copy was to be removed.
+    /// The window ended.
     Cleaning,
-    /// A move was over.
+    /// A migration ended.
     Released,
-    /// The registry was restored from a backup, and epochs were raised.
+    /// The registry was restored from a backup, which raised all epochs.
     Restored,
-    /// Slices were to be cut anew.
+    /// A recut started.
     Cutting,
-    /// Others took their place.
+    /// The children replaced their parents.
     Cut,
-    /// A cut was called off.
+    /// A recut was aborted.
     CutAborted,
-    /// A cut was over.
+    /// A recut ended.
     CutReleased,
 }
 
-/// Something in a history that cannot be.
+/// A violation of the protocol.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Fault {
-    /// A change that is no transition of the protocol.
+pub enum AuditFault {
+    /// A change is not a transition of the protocol.
     #[error("no transition leads from {0} to {1}")]
     NoTransition(String, String),
-    /// A slice begins otherwise than placed.
-    #[error("it begins as {0}")]
+    /// A slice's first record is not that of a newly placed slice.
+    #[error("the first record is {0}, not that of a newly placed slice")]
     NotPlaced(String),
-    /// Slices that were cut otherwise than the protocol allows.
-    #[error("no cut leads from slices {0:?} to {1:?}")]
+    /// A change of the set of slices is not a transition of a recut.
+    #[error("no recut leads from slices {0:?} to {1:?}")]
     NoCut(Vec<u32>, Vec<u32>),
-    /// What it was before is not what it was after the change before.
-    #[error("it was {0} and, without a change, became {1}")]
+    /// A change does not start where the previous one ended.
+    #[error("a change is missing: the record was {0}, and the next change starts from {1}")]
     Gap(String, String),
-    /// A slice, or its tenant, is gone from the record.
-    #[error("it is gone from the record")]
+    /// A slice or its tenant was removed from the record.
+    #[error("the slice was removed from the record")]
     Gone,
-    /// An epoch was given out twice.
-    #[error("epoch {epoch} was {first}'s, and was given to {second}")]
+    /// An epoch was issued to two owners.
+    #[error("epoch {epoch} was issued to {first} and again to {second}")]
     TwoOwners {
         /// The epoch.
         epoch: u64,
-        /// Who had it first.
+        /// The first owner.
         first: ShardId,
-        /// Who was given it later.
+        /// The second owner.
         second: ShardId,
     },
-    /// The epoch fell, or those given out were forgotten.
-    #[error("the epoch went from {0} to {1}")]
+    /// The epoch, or the highest epoch that was issued, decreased.
+    #[error("the epoch decreased from {0} to {1}")]
     EpochFell(u64, u64),
 }
 
-/// A fault, and where it is.
+/// A violation, and where it is in the history.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("version {version}, slice {slice}: {fault}")]
-pub struct Found {
+pub struct AuditFinding {
     /// The version of the tenant's record after the change.
     pub version: u64,
     /// The slice.
     pub slice: u32,
-    /// What is wrong.
-    pub fault: Fault,
+    /// The violation.
+    pub fault: AuditFault,
 }
 
 /// One change of a tenant's record.
 #[derive(Debug, Clone)]
-pub struct Changed {
+pub struct TenantChange {
     /// Its version after the change.
     pub version: u64,
-    /// What it was before, if it was.
+    /// The record before the change; `None` if the change created it.
     pub before: Option<Tenant>,
-    /// What it is after, if it is.
+    /// The record after the change; `None` if the change removed it.
     pub after: Option<Tenant>,
 }
 
-/// What a history was found to be.
+/// The result of an audit.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Audit {
-    /// How many changes of each sort there were.
-    pub changes: BTreeMap<Change, u64>,
-    /// What is wrong with it.
-    pub found: Vec<Found>,
+pub struct HistoryAudit {
+    /// How many changes of each kind there were.
+    pub changes: BTreeMap<AuditedTransition, u64>,
+    /// The violations.
+    pub findings: Vec<AuditFinding>,
 }
 
-/// What is known of a slice while its history is replayed.
+/// What the replay remembers of a slice.
 #[derive(Default)]
-struct Known {
-    last: Option<Route>,
+struct SliceHistory {
+    last: Option<SliceRoute>,
     owners: BTreeMap<Epoch, ShardId>,
 }
 
-impl Audit {
-    /// Replays the history of one tenant's record, the oldest change first. A
-    /// history that does not begin with the tenant is taken as it comes.
-    pub fn of(history: impl IntoIterator<Item = Changed>) -> Self {
+impl HistoryAudit {
+    /// Replays the history of one tenant's record, oldest change first. The history
+    /// may start later than the tenant's creation.
+    pub fn replay_history(history: impl IntoIterator<Item = TenantChange>) -> Self {
         let mut audit = Self::default();
-        let mut known: BTreeMap<u32, Known> = BTreeMap::new();
+        let mut known: BTreeMap<u32, SliceHistory> = BTreeMap::new();
         for changed in history {
             audit.replay(&mut known, &changed);
         }
         audit
     }
 
-    fn replay(&mut self, known: &mut BTreeMap<u32, Known>, changed: &Changed) {
+    fn replay(&mut self, known: &mut BTreeMap<u32, SliceHistory>, changed: &TenantChange) {
         let before = routes(changed.before.as_ref());
         let after = routes(changed.after.as_ref());
         let cut = changed.cut();
@@ -148,9 +148,9 @@ impl Audit {
         match cut {
             Some(Some(change)) => *self.changes.entry(change).or_default() += 1,
             Some(None) => {
-                let names = |routes: &BTreeMap<u32, Route>| routes.keys().copied().collect();
+                let names = |routes: &BTreeMap<u32, SliceRoute>| routes.keys().copied().collect();
                 let first = before.keys().next().copied().unwrap_or_default();
-                faults.push((first, Fault::NoCut(names(&before), names(&after))));
+                faults.push((first, AuditFault::NoCut(names(&before), names(&after))));
             }
             None => {}
         }
@@ -161,30 +161,30 @@ impl Audit {
             let known = known.entry(slice).or_default();
             let (before, after) = (before.get(&slice), after.get(&slice));
             let mut own = Vec::new();
-            known.goes_on(before, after, &mut own);
-            // What a cut makes of a slice is for the cut to say.
+            known.check_continuity(before, after, &mut own);
+            // A recut is checked as a whole, above.
             if cut.is_none() {
-                let change = judged(before, after, &mut own);
+                let change = classify_or_report(before, after, &mut own);
                 *self.changes.entry(change).or_default() += 1;
             }
             faults.extend(own.into_iter().map(|fault| (slice, fault)));
         }
-        let found = faults.into_iter().map(|(slice, fault)| Found {
+        let found = faults.into_iter().map(|(slice, fault)| AuditFinding {
             version,
             slice,
             fault,
         });
-        self.found.extend(found);
+        self.findings.extend(found);
     }
 }
 
-impl Changed {
-    /// What became of a cut, if the change concerns one; none within if that
-    /// cannot be.
-    fn cut(&self) -> Option<Option<Change>> {
+impl TenantChange {
+    /// If the change concerns a recut, returns its transition, or `Some(None)` if the
+    /// protocol has no such transition.
+    fn cut(&self) -> Option<Option<AuditedTransition>> {
         let (before, after) = (self.before.as_ref()?, self.after.as_ref()?);
         let (before, after) = (before.layout(), after.layout());
-        let slices = |layout: &Layout| -> Vec<u32> {
+        let slices = |layout: &SliceLayout| -> Vec<u32> {
             let mut slices: Vec<u32> = layout.parts.iter().map(|part| part.slice).collect();
             slices.sort_unstable();
             slices
@@ -196,55 +196,63 @@ impl Changed {
                 .iter()
                 .zip(&routes(self.after.as_ref()))
                 .all(|(was, is)| was.0 == is.0 && is_restored(was.1, is.1));
-        (is_cut && !is_restored).then(|| cut(&before, &after))
+        (is_cut && !is_restored).then(|| cut_transition(&before, &after))
     }
 }
 
-/// Which transition of a cut leads from one layout to another, if any does.
-fn cut(before: &Layout, after: &Layout) -> Option<Change> {
+/// Returns the recut transition that leads from one layout to another, if any does.
+fn cut_transition(before: &SliceLayout, after: &SliceLayout) -> Option<AuditedTransition> {
     if let (None, Some(begun)) = (&before.recut, &after.recut) {
         let cuts: Vec<u64> = begun.children.iter().map(|child| child.hash_from).collect();
         let claimed = recut::claim(before, &begun.recut_id, &begun.parents, &cuts);
-        return (claimed.as_ref() == Ok(after)).then_some(Change::Cutting);
+        return (claimed.as_ref() == Ok(after)).then_some(AuditedTransition::Cutting);
     }
     let id = &before.recut.as_ref()?.recut_id;
     let transitions = [
-        (Change::Cut, recut::commit(before, id)),
-        (Change::CutAborted, recut::abort(before, id)),
-        (Change::CutReleased, recut::release(before, id)),
+        (AuditedTransition::Cut, recut::commit(before, id)),
+        (AuditedTransition::CutAborted, recut::abort(before, id)),
+        (AuditedTransition::CutReleased, recut::release(before, id)),
     ];
     let mut transitions = transitions.into_iter();
     let found = transitions.find(|(_, then)| then.as_ref() == Ok(after));
     found.map(|(change, _)| change)
 }
 
-fn routes(tenant: Option<&Tenant>) -> BTreeMap<u32, Route> {
+fn routes(tenant: Option<&Tenant>) -> BTreeMap<u32, SliceRoute> {
     let slices = tenant.iter().flat_map(|tenant| &tenant.slices);
     slices.map(|slice| (slice.slice, slice.route())).collect()
 }
 
-impl Known {
-    /// A slice goes on from where it was, at no lower epoch, and an epoch has one
-    /// owner.
-    fn goes_on(&mut self, before: Option<&Route>, after: Option<&Route>, faults: &mut Vec<Fault>) {
+impl SliceHistory {
+    /// Checks that the change starts where the previous one ended, that epochs do not
+    /// decrease, and that an epoch has one owner.
+    fn check_continuity(
+        &mut self,
+        before: Option<&SliceRoute>,
+        after: Option<&SliceRoute>,
+        faults: &mut Vec<AuditFault>,
+    ) {
         if let (Some(last), Some(before)) = (&self.last, before)
             && last != before
         {
-            faults.push(Fault::Gap(told(last), told(before)));
+            faults.push(AuditFault::Gap(
+                describe_route(last),
+                describe_route(before),
+            ));
         }
         self.last = after.cloned();
         let Some(after) = after else { return };
         if let Some(before) = before {
             for (was, is) in [(before.epoch, after.epoch), (before.spent, after.spent)] {
                 if is < was {
-                    faults.push(Fault::EpochFell(was.0, is.0));
+                    faults.push(AuditFault::EpochFell(was.0, is.0));
                 }
             }
         }
         let first = self.owners.entry(after.epoch);
         let first = first.or_insert_with(|| after.owner.clone());
         if *first != after.owner {
-            faults.push(Fault::TwoOwners {
+            faults.push(AuditFault::TwoOwners {
                 epoch: after.epoch.0,
                 first: first.clone(),
                 second: after.owner.clone(),
@@ -253,30 +261,37 @@ impl Known {
     }
 }
 
-fn judged(before: Option<&Route>, after: Option<&Route>, faults: &mut Vec<Fault>) -> Change {
+fn classify_or_report(
+    before: Option<&SliceRoute>,
+    after: Option<&SliceRoute>,
+    faults: &mut Vec<AuditFault>,
+) -> AuditedTransition {
     match (before, after) {
         (Some(_), None) => {
-            faults.push(Fault::Gone);
-            Change::Nothing
+            faults.push(AuditFault::Gone);
+            AuditedTransition::Nothing
         }
-        (None, None) => Change::Nothing,
+        (None, None) => AuditedTransition::Nothing,
         (None, Some(after)) => {
-            if *after != Route::placed(after.owner.clone()) {
-                faults.push(Fault::NotPlaced(told(after)));
+            if *after != SliceRoute::placed(after.owner.clone()) {
+                faults.push(AuditFault::NotPlaced(describe_route(after)));
             }
-            Change::Placed
+            AuditedTransition::Placed
         }
         (Some(before), Some(after)) => change(before, after).unwrap_or_else(|| {
-            faults.push(Fault::NoTransition(told(before), told(after)));
-            Change::Nothing
+            faults.push(AuditFault::NoTransition(
+                describe_route(before),
+                describe_route(after),
+            ));
+            AuditedTransition::Nothing
         }),
     }
 }
 
-/// A record in one line.
-fn told(route: &Route) -> String {
+/// Describes a record in one line.
+fn describe_route(route: &SliceRoute) -> String {
     let moving = match &route.moving {
-        Some(Moving {
+        Some(ActiveMigration {
             move_id,
             from,
             to,
@@ -285,8 +300,8 @@ fn told(route: &Route) -> String {
             sync,
             phase,
         }) => {
-            let how = if *gives_up { ", given up" } else { "" };
-            let both = if *sync { ", on both" } else { "" };
+            let how = if *gives_up { ", source abandoned" } else { "" };
+            let both = if *sync { ", synchronous" } else { "" };
             let at = prepared.0;
             format!(", {move_id} from {from} to {to} at {at} {phase:?}{how}{both}")
         }
@@ -296,52 +311,66 @@ fn told(route: &Route) -> String {
     format!("{owner} at {epoch} of {spent}{moving}")
 }
 
-/// Which transition leads from one record to another, if any does.
-pub fn change<S: Clone + PartialEq>(before: &Route<S>, after: &Route<S>) -> Option<Change> {
+/// Returns the transition that leads from one record to another, if any does.
+pub fn change<S: Clone + PartialEq>(
+    before: &SliceRoute<S>,
+    after: &SliceRoute<S>,
+) -> Option<AuditedTransition> {
     if before == after {
-        return Some(Change::Nothing);
+        return Some(AuditedTransition::Nothing);
     }
     if let Some(begun) = &after.moving {
         let claimed = route::claim(before, &begun.move_id, begun.to.clone(), begun.sync);
         if claimed.as_ref() == Ok(after) {
-            return Some(Change::Claimed);
+            return Some(AuditedTransition::Claimed);
         }
     }
     if is_restored(before, after) {
-        return Some(Change::Restored);
+        return Some(AuditedTransition::Restored);
     }
     let id = &before.moving.as_ref()?.move_id;
     let transitions = [
-        (Change::Sealing, route::seal(before, id)),
-        (Change::Committed, route::commit(before, id)),
-        (Change::GivenUp, route::give_up(before, id)),
-        (Change::Retreated, route::retreat(before, id)),
-        (Change::Aborted, route::abort(before, id)),
-        (Change::Reversed, route::reverse(before, id, &id.back())),
-        (Change::Reversed, route::forsake(before, id, &id.back())),
-        (Change::Relaxed, route::relax(before, id)),
-        (Change::Cleaning, route::clean(before, id)),
-        (Change::Released, route::release(before, id)),
+        (AuditedTransition::Sealing, route::seal(before, id)),
+        (AuditedTransition::Committed, route::commit(before, id)),
+        (
+            AuditedTransition::GivenUp,
+            route::commit_without_source(before, id),
+        ),
+        (AuditedTransition::Retreated, route::retreat(before, id)),
+        (AuditedTransition::Aborted, route::abort(before, id)),
+        (
+            AuditedTransition::Reversed,
+            route::reverse(before, id, &id.way_back()),
+        ),
+        (
+            AuditedTransition::Reversed,
+            route::reverse_without_owner(before, id, &id.way_back()),
+        ),
+        (AuditedTransition::Relaxed, route::relax(before, id)),
+        (AuditedTransition::Cleaning, route::clean(before, id)),
+        (AuditedTransition::Released, route::release(before, id)),
     ];
     let mut transitions = transitions.into_iter();
     let found = transitions.find(|(_, then)| then.as_ref() == Ok(after));
     found.map(|(change, _)| change)
 }
 
-/// Whether all epochs were raised by as much, and what was under way is undone
-/// or finished.
-fn is_restored<S: Clone + PartialEq>(before: &Route<S>, after: &Route<S>) -> bool {
+/// Whether all epochs were raised by the same number, and an active migration is
+/// being aborted or finished: a restore from a backup.
+fn is_restored<S: Clone + PartialEq>(before: &SliceRoute<S>, after: &SliceRoute<S>) -> bool {
     let raise = after.epoch.0.saturating_sub(before.epoch.0);
     let raised = |epoch: Epoch| Epoch(epoch.0 + raise);
-    let moving = before.moving.clone().map(|moving| Moving {
+    let moving = before.moving.clone().map(|moving| ActiveMigration {
         prepared: raised(moving.prepared),
         phase: match moving.phase {
-            Phase::Copying | Phase::Sealing { .. } | Phase::Aborting => Phase::Aborting,
-            Phase::Window | Phase::Cleaning => Phase::Cleaning,
+            MigrationPhase::Copying | MigrationPhase::Sealing { .. } | MigrationPhase::Aborting => {
+                MigrationPhase::Aborting
+            }
+            MigrationPhase::Window | MigrationPhase::Cleaning => MigrationPhase::Cleaning,
         },
         ..moving
     });
-    let expected = Route {
+    let expected = SliceRoute {
         epoch: raised(before.epoch),
         spent: raised(before.spent),
         moving,

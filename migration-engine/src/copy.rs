@@ -1,46 +1,43 @@
-//! Copying a slice: first what is there, then what has changed since, page by
-//! page. Where it stands is a cursor that is written down, so that a crash
-//! does not start it over.
+//! Copies a slice page by page: first a snapshot, then the changes since. The cursor
+//! is saved, so that a copy resumes after a crash.
 
 use ballast_domain::Timestamp;
 use ballast_domain::tenant::SliceId;
-use ballast_vote_shard::archive::Report;
-use ballast_vote_shard::shard::{Change, Cursor, Order, Page, VoterName};
+use ballast_vote_shard::archive::ArchiveProgress;
+use ballast_vote_shard::shard::{Cursor, ExportPage, ExportedRow, MigrationToken, VoterName};
 use ballast_vote_shard::{ShardError, ShardResult, VoteShard};
 use serde::{Deserialize, Serialize};
 
 use crate::faults;
 
-/// About how much one page carries: large enough that its way costs little,
-/// small enough that a stop is soon, and that whoever lets go of its rows does
-/// not keep voters waiting.
+/// The approximate size of a page: large enough to make the round trip cheap, small
+/// enough to stop soon and to free its rows without delaying voters.
 const PAGE_BYTES: usize = 256 << 10;
 
 /// How far a copy is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Copied {
-    /// Where it goes on.
+pub struct CopyProgress {
+    /// Where it continues.
     pub cursor: Cursor,
-    /// Rows that were carried so far, some of them more than once; with those in
-    /// files.
+    /// Rows copied so far, including those in files. Rows that changed count again.
     pub rows: u64,
-    /// About how many bytes that was.
+    /// Approximately how many bytes that was.
     #[serde(default)]
     pub bytes: u64,
-    /// Files that were brought.
+    /// Files copied.
     #[serde(default)]
     pub files: u64,
-    /// How often it began anew, because what it would have gone on from was no
-    /// longer kept.
+    /// How often it restarted because the source no longer had the changes after its
+    /// cursor.
     pub restarts: u32,
-    /// Everything that the source had acknowledged before this moment is there:
-    /// known in the window, in which changes are streamed back.
+    /// The target has everything that the source had acknowledged before this moment.
+    /// Only known for the stream back during the window.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete_before: Option<Timestamp>,
 }
 
-impl Default for Copied {
+impl Default for CopyProgress {
     fn default() -> Self {
         Self {
             cursor: Cursor::Start,
@@ -53,17 +50,17 @@ impl Default for Copied {
     }
 }
 
-impl Copied {
-    /// These files were brought, too.
-    pub fn add(&mut self, files: &Report) {
+impl CopyProgress {
+    /// Adds copied files to the figures.
+    pub fn add_files(&mut self, files: &ArchiveProgress) {
         self.files += files.polls;
         self.rows += files.rows;
         self.bytes += files.bytes;
     }
 }
 
-impl Copied {
-    /// How far the source's changes were copied, once it is changes.
+impl CopyProgress {
+    /// The position in the source's changes, once the snapshot is copied.
     #[must_use]
     pub fn position(&self) -> Option<u64> {
         match self.cursor {
@@ -73,43 +70,48 @@ impl Copied {
     }
 }
 
-/// What one page came to.
+/// The size of a copied page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Carried {
-    /// Rows on it.
+pub struct CopiedPage {
+    /// Its rows.
     pub rows: u64,
-    /// About how many bytes that was.
+    /// Approximately how many bytes it had.
     pub bytes: u64,
-    /// Whether everything that was durable on the source is on its way.
+    /// Whether it contained the last change that was durable on the source.
     pub caught_up: bool,
 }
 
-/// A page that was read while the one before it was taken in. It is only to
-/// save time: whoever loses it reads it again.
+/// A page that was read while the one before it was written. It only saves time: if
+/// it is lost, it is read again.
 #[derive(Debug, Default)]
-pub struct Ahead(Option<(Cursor, Page)>);
+pub struct PrefetchedPage(Option<(Cursor, ExportPage)>);
 
-impl Ahead {
-    /// The page after a cursor, if that is the one.
-    pub(crate) fn take(&mut self, cursor: &Cursor) -> Option<Page> {
+impl PrefetchedPage {
+    /// Takes the page, if it is the one after this cursor.
+    pub(crate) fn take_page(&mut self, cursor: &Cursor) -> Option<ExportPage> {
         let (after, page) = self.0.take()?;
         (after == *cursor).then_some(page)
     }
 
-    /// Reads the page after a cursor. One that cannot be read is read again when
-    /// its turn has come, and its failure told then.
-    pub(crate) async fn read(&mut self, source: &dyn VoteShard, slice: &SliceId, after: Cursor) {
+    /// Reads the page after a cursor. If that fails, the page is read again, and the
+    /// error reported, when it is needed.
+    pub(crate) async fn read_next(
+        &mut self,
+        source: &dyn VoteShard,
+        slice: &SliceId,
+        after: Cursor,
+    ) {
         let page = source.export(slice, &after, PAGE_BYTES).await;
         self.0 = page.ok().map(|page| (after, page));
     }
 }
 
-/// Reads the next page of a shard.
-pub async fn read(
+/// Reads the next page from the source.
+pub async fn read_page(
     source: &dyn VoteShard,
     slice: &SliceId,
-    copied: &mut Copied,
-) -> ShardResult<Page> {
+    copied: &mut CopyProgress,
+) -> ShardResult<ExportPage> {
     let page = match source.export(slice, &copied.cursor, PAGE_BYTES).await {
         Err(ShardError::CursorTooOld) => {
             copied.cursor = Cursor::Start;
@@ -118,19 +120,19 @@ pub async fn read(
         }
         other => other?,
     };
-    faults::point("page", &page.next);
+    faults::crash_point("page", &page.next);
     Ok(page)
 }
 
-/// Writes a page to the other.
-pub async fn write(
+/// Writes a page to the target, and advances the cursor.
+pub async fn write_page(
     target: &dyn VoteShard,
     slice: &SliceId,
-    order: &Order,
-    page: Page,
-    copied: &mut Copied,
-) -> ShardResult<Carried> {
-    let Page {
+    order: &MigrationToken,
+    page: ExportPage,
+    copied: &mut CopyProgress,
+) -> ShardResult<CopiedPage> {
+    let ExportPage {
         changes,
         next,
         caught_up,
@@ -138,32 +140,32 @@ pub async fn write(
     if !changes.is_empty() {
         target.import(slice, order, &changes).await?;
     }
-    faults::point("paged", &next);
-    // Only now: what is on the page is durable on the other side.
+    faults::crash_point("paged", &next);
+    // Only now, because the page is durable on the target.
     copied.cursor = next;
     let rows = changes.iter().filter(|change| is_row(change)).count() as u64;
-    let bytes = changes.iter().map(weight).sum();
+    let bytes = changes.iter().map(estimate_bytes).sum();
     copied.rows += rows;
     copied.bytes += bytes;
-    Ok(Carried {
+    Ok(CopiedPage {
         rows,
         bytes,
         caught_up,
     })
 }
 
-fn is_row(change: &Change) -> bool {
-    matches!(change, Change::Voter(_))
+fn is_row(change: &ExportedRow) -> bool {
+    matches!(change, ExportedRow::Voter(_))
 }
 
-/// About how many bytes a change is.
-fn weight(change: &Change) -> u64 {
+/// Returns the approximate size of a change.
+fn estimate_bytes(change: &ExportedRow) -> u64 {
     match change {
-        Change::Poll(row) => {
+        ExportedRow::Poll(row) => {
             let items = row.poll.spec.items.iter().map(|item| item.item_name.len());
             200 + items.sum::<usize>() as u64
         }
-        Change::Voter(row) => {
+        ExportedRow::Voter(row) => {
             let name = match &row.voter {
                 VoterName::Named(name) => name.as_str().len(),
                 VoterName::Erased(_) => 16,

@@ -1,67 +1,70 @@
-//! Working on a cut: look, decide, do one thing, look again.
+//! The recut worker: observe, ask the protocol, perform one action, repeat.
 //!
 //! ```text
-//!   ready? ──► claim ──► look ──► protocol::recut::next ──► do ──► look ──► …
+//!   check_parents ──► claim ──► observe ──► protocol::recut::next_action ──► act ──► observe ──► …
 //! ```
-//! Whoever finds a cut in a tenant's record can go on with it: all orders of a
-//! cut carry the same token, which is above those of every move before it and
-//! below those of every move after it, and what comes late is refused by its
-//! epoch.
+//! Any worker that finds a recut in a tenant's record can continue it: all commands
+//! of a recut carry the same token, which is above those of every earlier migration
+//! and below those of every later one. Shards refuse delayed commands by epoch.
 
 use std::sync::Arc;
 
-use ballast_domain::moving::MoveId;
-use ballast_domain::slicing::{Layout, Recut, RecutPhase};
+use ballast_domain::moving::MigrationId;
+use ballast_domain::slicing::{Recut, RecutPhase, SliceLayout};
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{Clock, TenantId};
-use ballast_vote_shard::shard::{Cut, Fence, Holding, Order};
-use ballast_vote_shard::{At, ShardError, Shards, VoteShard};
+use ballast_vote_shard::shard::{Fence, Holding, MigrationToken, RecutSpec};
+use ballast_vote_shard::{FencedSlice, ShardDirectory, ShardError, VoteShard};
 
 use crate::faults;
-use crate::ports::{Layouts, SeenLayout};
-use crate::protocol::recut::{self, Op, Step, View};
-use crate::protocol::token;
-use crate::worker::MoveError;
+use crate::ports::{LayoutRecord, LayoutStore};
+use crate::protocol::command_token;
+use crate::protocol::recut::{self, ObservedRecut, RecutAction, RecutCommand};
+use crate::worker::MigrationError;
 
-/// How a cut came out.
+/// How a recut ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Came {
-    /// The children have taken the parents' place, and the shard knows.
+pub enum RecutOutcome {
+    /// The children have replaced the parents, in the record and on the shard.
     Cut {
-        /// How long nobody could vote, in milliseconds.
+        /// How long the parents took no writes, in milliseconds.
         pause_ms: u64,
     },
-    /// It took too long: everything is as it was.
+    /// It took too long and was aborted: the parents take writes again.
     CalledOff,
-    /// Somebody else has brought it to its end.
-    Elsewhere,
+    /// Another worker has finished it.
+    FinishedElsewhere,
 }
 
-/// Why a cut is not begun now.
+/// Why a recut is not claimed.
 #[derive(Debug, thiserror::Error)]
-pub enum NotNow {
+pub enum RecutClaimError {
     /// The record does not allow it.
     #[error(transparent)]
-    Refused(#[from] recut::Refused),
-    /// The shard is not ready: it would be sealed for long.
+    Refused(#[from] recut::RecutError),
+    /// The shard is not ready, so that the parents would be sealed for long.
     #[error(transparent)]
-    Shard(#[from] MoveError),
-    /// The record was changed at the same time: look again.
+    Shard(#[from] MigrationError),
+    /// The record was changed concurrently: read it again.
     #[error("the record was changed at the same time")]
     Changed,
 }
 
-/// Cuts slices.
+/// Splits and merges slices.
 #[derive(Clone)]
-pub struct Cutter {
-    layouts: Arc<dyn Layouts>,
-    shards: Arc<dyn Shards>,
+pub struct RecutWorker {
+    layouts: Arc<dyn LayoutStore>,
+    shards: Arc<dyn ShardDirectory>,
     clock: Arc<dyn Clock>,
 }
 
-impl Cutter {
-    /// One on these records and shards.
-    pub fn new(layouts: Arc<dyn Layouts>, shards: Arc<dyn Shards>, clock: Arc<dyn Clock>) -> Self {
+impl RecutWorker {
+    /// Creates a worker on these records and shards.
+    pub fn new(
+        layouts: Arc<dyn LayoutStore>,
+        shards: Arc<dyn ShardDirectory>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self {
             layouts,
             shards,
@@ -69,39 +72,38 @@ impl Cutter {
         }
     }
 
-    /// Claims a cut, once its shard is seen to be ready for it.
+    /// Claims a recut, if its shard is ready for it.
     pub async fn claim(
         &self,
         tenant: &TenantId,
-        id: &MoveId,
+        id: &MigrationId,
         parents: &[u32],
         cuts: &[u64],
-    ) -> Result<(), NotNow> {
+    ) -> Result<(), RecutClaimError> {
         let seen = self.read(tenant).await?;
         let then = recut::claim(&seen.layout, id, parents, cuts)?;
         if let Some(cut) = &then.recut {
-            self.ready(tenant, &seen.layout, cut).await?;
+            self.check_parents(tenant, &seen.layout, cut).await?;
         }
-        faults::point("cut", "Claim");
+        faults::crash_point("cut", "Claim");
         let swapped = self.layouts.swap(tenant, &seen, &then).await;
-        faults::point("cut", "Claimed");
-        match swapped.map_err(MoveError::from)? {
+        faults::crash_point("cut", "Claimed");
+        match swapped.map_err(MigrationError::from)? {
             true => Ok(()),
-            false => Err(NotNow::Changed),
+            false => Err(RecutClaimError::Changed),
         }
     }
 
-    /// Whether the shard owns all parents, as the record says. One that nobody
-    /// has written to yet is told that it does: a slice that was never heard of
-    /// cannot be sealed, nor unsealed.
-    async fn ready(
+    /// Checks that the shard owns all parents, as the record says. A parent that was
+    /// never written to has no fence, which could not be sealed: it is created.
+    async fn check_parents(
         &self,
         tenant: &TenantId,
-        layout: &Layout,
+        layout: &SliceLayout,
         cut: &Recut,
-    ) -> Result<(), MoveError> {
+    ) -> Result<(), MigrationError> {
         let shard = self.shard(cut)?;
-        let failed = |source| MoveError::Shard {
+        let failed = |source| MigrationError::Shard {
             shard: cut.shard_id.clone(),
             source,
         };
@@ -109,10 +111,10 @@ impl Cutter {
             let Some(part) = layout.part(*slice) else {
                 continue;
             };
-            let at = at(tenant, *slice, part.epoch);
+            let at = fenced_slice(tenant, *slice, part.epoch);
             let mut fence = shard.fence(&at.slice).await.map_err(failed)?;
             if fence.is_none() && part.epoch == Epoch::FIRST {
-                shard.found(&at).await.map_err(failed)?;
+                shard.adopt(&at).await.map_err(failed)?;
                 fence = shard.fence(&at.slice).await.map_err(failed)?;
             }
             let ready = fence
@@ -125,11 +127,15 @@ impl Cutter {
         Ok(())
     }
 
-    /// Goes on with the cut that is at work on a tenant until it is over. After
-    /// so many milliseconds it is called off, by whoever sees it.
-    pub async fn work(&self, tenant: &TenantId, seal_max_ms: u64) -> Result<Came, MoveError> {
-        let mut came = Came::Elsewhere;
-        let mut id: Option<MoveId> = None;
+    /// Works on the tenant's active recut until it ends. Aborts it once its parents
+    /// have been sealed for `seal_max_ms`.
+    pub async fn work(
+        &self,
+        tenant: &TenantId,
+        seal_max_ms: u64,
+    ) -> Result<RecutOutcome, MigrationError> {
+        let mut came = RecutOutcome::FinishedElsewhere;
+        let mut id: Option<MigrationId> = None;
         let mut since_ms = None;
         loop {
             let seen = self.read(tenant).await?;
@@ -144,81 +150,96 @@ impl Cutter {
             let sealed_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since).max(0));
             let sealed_ms = sealed_ms.unsigned_abs();
             match cut.phase {
-                RecutPhase::Aborting => came = Came::CalledOff,
+                RecutPhase::Aborting => came = RecutOutcome::CalledOff,
                 RecutPhase::Cut => {
-                    came = Came::Cut {
+                    came = RecutOutcome::Cut {
                         pause_ms: sealed_ms,
                     }
                 }
                 RecutPhase::Sealing => {}
             }
-            let give_up = cut.phase == RecutPhase::Sealing && sealed_ms >= seal_max_ms;
-            let step = match give_up {
-                // Whether the shard answers or not.
-                true => blind(&cut.recut_id, &seen),
-                false => recut::next(&cut.recut_id, &self.look(tenant, &seen, &cut).await?),
+            let call_off = cut.phase == RecutPhase::Sealing && sealed_ms >= seal_max_ms;
+            let step = match call_off {
+                // From the record alone: the shard may be unreachable.
+                true => call_off_action(&cut.recut_id, &seen),
+                false => {
+                    recut::next_action(&cut.recut_id, &self.observe(tenant, &seen, &cut).await?)
+                }
             };
             match step {
-                Step::Swap(then) => {
+                RecutAction::UpdateRecord(then) => {
                     let phase = then.recut.as_ref().map(|cut| cut.phase);
-                    faults::point("cut", ("Swap", phase));
+                    faults::crash_point("cut", ("Swap", phase));
                     self.layouts.swap(tenant, &seen, &then).await?;
-                    faults::point("cut", ("Done", phase));
+                    faults::crash_point("cut", ("Done", phase));
                 }
-                Step::Order(op) => {
-                    faults::point("cut", ("Tell", op));
-                    self.tell(tenant, &cut, op).await?;
-                    faults::point("cut", ("Told", op));
+                RecutAction::SendCommand(op) => {
+                    faults::crash_point("cut", ("Tell", op));
+                    self.send_command(tenant, &cut, op).await?;
+                    faults::crash_point("cut", ("Told", op));
                 }
-                Step::Over => return Ok(came),
+                RecutAction::Ended => return Ok(came),
             }
         }
     }
 
-    async fn read(&self, tenant: &TenantId) -> Result<SeenLayout, MoveError> {
+    async fn read(&self, tenant: &TenantId) -> Result<LayoutRecord, MigrationError> {
         let seen = self.layouts.read(tenant).await?;
-        seen.ok_or_else(|| MoveError::NoSlice(slice_of(tenant, 0)))
+        seen.ok_or_else(|| MigrationError::NoSlice(slice_id(tenant, 0)))
     }
 
-    fn shard(&self, cut: &Recut) -> Result<Arc<dyn VoteShard>, MoveError> {
+    fn shard(&self, cut: &Recut) -> Result<Arc<dyn VoteShard>, MigrationError> {
         let shard = self.shards.shard(&cut.shard_id);
-        shard.map_err(|source| failed(cut, source))
+        shard.map_err(|source| shard_error(cut, source))
     }
 
-    async fn look(
+    async fn observe(
         &self,
         tenant: &TenantId,
-        seen: &SeenLayout,
+        seen: &LayoutRecord,
         cut: &Recut,
-    ) -> Result<View, MoveError> {
+    ) -> Result<ObservedRecut, MigrationError> {
         let shard = self.shard(cut)?;
         let fences = async |slices: Vec<u32>| {
             let mut fences: Vec<Option<Fence>> = Vec::with_capacity(slices.len());
             for slice in slices {
-                let fence = shard.fence(&slice_of(tenant, slice)).await;
-                fences.push(fence.map_err(|source| failed(cut, source))?);
+                let fence = shard.fence(&slice_id(tenant, slice)).await;
+                fences.push(fence.map_err(|source| shard_error(cut, source))?);
             }
-            Ok::<_, MoveError>(fences)
+            Ok::<_, MigrationError>(fences)
         };
-        Ok(View {
+        Ok(ObservedRecut {
             layout: seen.layout.clone(),
             parents: fences(cut.parents.clone()).await?,
             children: fences(cut.children.iter().map(|child| child.slice).collect()).await?,
-            give_up: false,
+            call_off: false,
         })
     }
 
-    async fn tell(&self, tenant: &TenantId, cut: &Recut, op: Op) -> Result<(), MoveError> {
+    async fn send_command(
+        &self,
+        tenant: &TenantId,
+        cut: &Recut,
+        op: RecutCommand,
+    ) -> Result<(), MigrationError> {
         let shard = self.shard(cut)?;
-        let order = Order {
+        let order = MigrationToken {
             move_id: cut.recut_id.clone(),
-            token: token(cut.epoch, 0),
+            token: command_token(cut.epoch, 0),
         };
         let told = match op {
-            Op::Seal(slice, epoch) => shard.seal(&at(tenant, slice, epoch), &order).await,
-            Op::Reinstate(slice, epoch) => shard.unseal(&at(tenant, slice, epoch), &order).await,
-            Op::Recut => {
-                let cut = Cut {
+            RecutCommand::Seal(slice, epoch) => {
+                shard
+                    .seal(&fenced_slice(tenant, slice, epoch), &order)
+                    .await
+            }
+            RecutCommand::Reinstate(slice, epoch) => {
+                shard
+                    .unseal(&fenced_slice(tenant, slice, epoch), &order)
+                    .await
+            }
+            RecutCommand::Recut => {
+                let cut = RecutSpec {
                     tenant_id: tenant.clone(),
                     epoch: cut.epoch,
                     parents: cut.parents.clone(),
@@ -227,37 +248,37 @@ impl Cutter {
                 shard.recut(&order, &cut).await
             }
         };
-        told.map_err(|source| failed(cut, source))
+        told.map_err(|source| shard_error(cut, source))
     }
 }
 
-/// What is done about a cut that took too long, from its record alone.
-fn blind(id: &MoveId, seen: &SeenLayout) -> Step {
-    let view = View {
+/// Returns the action that aborts a recut, from its record alone.
+fn call_off_action(id: &MigrationId, seen: &LayoutRecord) -> RecutAction {
+    let view = ObservedRecut {
         layout: seen.layout.clone(),
         parents: Vec::new(),
         children: Vec::new(),
-        give_up: true,
+        call_off: true,
     };
-    recut::next(id, &view)
+    recut::next_action(id, &view)
 }
 
-fn slice_of(tenant: &TenantId, slice: u32) -> SliceId {
+fn slice_id(tenant: &TenantId, slice: u32) -> SliceId {
     SliceId {
         tenant_id: tenant.clone(),
         slice,
     }
 }
 
-fn at(tenant: &TenantId, slice: u32, epoch: Epoch) -> At {
-    At {
-        slice: slice_of(tenant, slice),
+fn fenced_slice(tenant: &TenantId, slice: u32, epoch: Epoch) -> FencedSlice {
+    FencedSlice {
+        slice: slice_id(tenant, slice),
         epoch,
     }
 }
 
-fn failed(cut: &Recut, source: ShardError) -> MoveError {
-    MoveError::Shard {
+fn shard_error(cut: &Recut, source: ShardError) -> MigrationError {
+    MigrationError::Shard {
         shard: cut.shard_id.clone(),
         source,
     }

@@ -1,19 +1,18 @@
-//! Crashes on purpose: where a test has a process die.
+//! Crash points: places where a test can make the process abort.
 //!
-//! Without the feature `faults` nothing of it is built. With it, the
-//! environment variable `BALLAST_DIE_AT` names the place, such as
-//! `swapped Sealing` or `order Activate`, and optionally how often it is
-//! passed before: `ordered Seal:3`.
+//! Only built with the feature `faults`. The environment variable `BALLAST_DIE_AT`
+//! names the place, such as `swapped Sealing` or `order Activate`, and optionally how
+//! often to pass it first: `ordered Seal:3`.
 
 use std::fmt::Debug;
 
-/// A place between two lines, named by what is or was done there.
+/// Does nothing: the feature `faults` is off.
 #[cfg(not(feature = "faults"))]
-pub(crate) fn point(_: &str, _: impl Debug) {}
+pub(crate) fn crash_point(_: &str, _: impl Debug) {}
 
-/// Dies here, if this is the place.
+/// Aborts the process if `BALLAST_DIE_AT` names this place.
 #[cfg(feature = "faults")]
-pub(crate) fn point(place: &str, about: impl Debug) {
+pub(crate) fn crash_point(place: &str, about: impl Debug) {
     use std::sync::atomic::{AtomicU64, Ordering};
     static PASSED: AtomicU64 = AtomicU64::new(0);
     let Ok(wanted) = std::env::var("BALLAST_DIE_AT") else {

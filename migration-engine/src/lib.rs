@@ -1,16 +1,15 @@
-//! The move of a slice to another shard.
+//! Migrates a slice to another shard, and splits and merges slices (recuts).
 //!
 //! ```text
-//!   protocol   what is to be done next, from what is seen: pure, and checked
-//!              by trying everything that can happen (`sim`)
-//!   audit      whether what has happened to a record is what the protocol allows
-//!   worker     looks, decides, does one thing, looks again
-//!   cutter     the same for slices that are cut anew
-//!   copy       a slice's data, page by page, resumable
-//!   ports      what a move needs of the world, besides the shards
-//!   steps      what the states of the workflow `move-tenant` do
-//!   throttle   how fast a copy may be, by what it does to others
-//!   budget     whether a slice is worse off where it came to than it may be
+//!   protocol   the next action, from what was observed: pure, and model-checked (`sim`)
+//!   audit      checks that a record's history is one that the protocol allows
+//!   worker     observes, asks the protocol, performs one action, repeats
+//!   cutter     the same for recuts
+//!   copy       copies a slice's data page by page, resumable
+//!   ports      what a migration needs in addition to the shards
+//!   steps      the tasks of the workflow `move-tenant`
+//!   throttle   the speed of a copy, by the load that it causes
+//!   budget     whether the tenant's calls are worse on the target than they may be
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

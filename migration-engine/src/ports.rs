@@ -1,116 +1,120 @@
-//! What a move needs of the world, besides the shards.
+//! The ports of the migration engine, in addition to the shards.
 //!
 //! ```text
-//!   Records   who owns a slice and what becomes of it: decides
-//!   Layouts   which slices a tenant has, and what is cut of them: decides
-//!   Moves     what was asked of a move, and what is kept of it: tells
+//!   RouteStore       who owns a slice and what migration is active: decides
+//!   LayoutStore      which slices a tenant has and what recut is active: decides
+//!   MigrationStore   a migration's own record: what was requested, and its figures
+//!   DualReadStats    what routers counted while both sides were read
 //! ```
 
 use async_trait::async_trait;
-use ballast_domain::answers::AroundCutover;
-use ballast_domain::certificate::{Certificate, Signed};
+use ballast_domain::answers::CutoverCallStats;
+use ballast_domain::certificate::{Certificate, SignedCertificate};
 use ballast_domain::migration::Migration;
-use ballast_domain::moving::{MoveId, Route};
-use ballast_domain::registry::StoreError;
-use ballast_domain::slicing::Layout;
+use ballast_domain::moving::{MigrationId, SliceRoute};
+use ballast_domain::registry::RegistryError;
+use ballast_domain::slicing::SliceLayout;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ShardId, TenantId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use crate::budget::Budget;
+use crate::budget::ServiceBudget;
 
-/// The records of slices: read, and changed by compare-and-swap.
+/// The records of slices, changed by compare-and-swap.
 #[async_trait]
-pub trait Records: Send + Sync + 'static {
-    /// A slice's record as it is now, not as a cache remembers it; `None` if
-    /// there is no such slice.
-    async fn read(&self, slice: &SliceId) -> Result<Option<Seen>, StoreError>;
+pub trait RouteStore: Send + Sync + 'static {
+    /// Reads a slice's current record, not a cached one; `None` if there is no such
+    /// slice.
+    async fn read(&self, slice: &SliceId) -> Result<Option<RouteRecord>, RegistryError>;
 
-    /// Changes a record if it is still what was seen; whether it was. An error
-    /// says that the store failed, not whether it happened: whoever gets one
-    /// reads again.
-    async fn swap(&self, slice: &SliceId, seen: &Seen, then: &Route) -> Result<bool, StoreError>;
+    /// Replaces a record if it is still the one that was read, and returns whether it
+    /// was. After an error the swap may or may not have happened: read again.
+    async fn swap(
+        &self,
+        slice: &SliceId,
+        seen: &RouteRecord,
+        then: &SliceRoute,
+    ) -> Result<bool, RegistryError>;
 }
 
-/// A record as it was seen.
+/// A record as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Seen {
-    /// What it says.
-    pub route: Route,
-    /// Its version: another one means that it has changed.
+pub struct RouteRecord {
+    /// Its content.
+    pub route: SliceRoute,
+    /// Its version, which changes with every update.
     pub version: u64,
-    /// Since when the slice is being sealed, if it is.
+    /// Since when the slice has been in phase `Sealing`, if it is.
     pub sealing_since: Option<Timestamp>,
 }
 
-/// The tenants' records as cuts see them: read, and changed by
-/// compare-and-swap.
+/// The tenants' layouts, changed by compare-and-swap.
 #[async_trait]
-pub trait Layouts: Send + Sync + 'static {
-    /// A tenant's slices as they are now, not as a cache remembers them; `None`
-    /// if there is no such tenant.
-    async fn read(&self, tenant: &TenantId) -> Result<Option<SeenLayout>, StoreError>;
+pub trait LayoutStore: Send + Sync + 'static {
+    /// Reads a tenant's current layout, not a cached one; `None` if there is no such
+    /// tenant.
+    async fn read(&self, tenant: &TenantId) -> Result<Option<LayoutRecord>, RegistryError>;
 
-    /// Changes them if they are still what was seen; whether they were. An
-    /// error says that the store failed, not whether it happened.
+    /// Replaces a layout if it is still the one that was read, and returns whether it
+    /// was. After an error the swap may or may not have happened: read again.
     async fn swap(
         &self,
         tenant: &TenantId,
-        seen: &SeenLayout,
-        then: &Layout,
-    ) -> Result<bool, StoreError>;
+        seen: &LayoutRecord,
+        then: &SliceLayout,
+    ) -> Result<bool, RegistryError>;
 }
 
-/// A tenant's slices as they were seen.
+/// A tenant's layout as it was read.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SeenLayout {
-    /// What the record says.
-    pub layout: Layout,
-    /// Since when slices are being sealed, if they are.
+pub struct LayoutRecord {
+    /// Its content.
+    pub layout: SliceLayout,
+    /// Since when a recut has been in phase `Sealing`, if one is.
     pub sealing_since: Option<Timestamp>,
 }
 
-/// A move as a workflow is given it.
+/// The input of a migration's workflow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Wanted {
-    /// Its name; that of the execution when absent.
+pub struct MigrationRequest {
+    /// The migration's id; the name of the execution when absent.
     #[serde(
         rename = "migrationID",
         default,
         skip_serializing_if = "Option::is_none"
     )]
-    pub migration_id: Option<MoveId>,
-    /// Whose slice.
+    pub migration_id: Option<MigrationId>,
+    /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: ballast_domain::TenantId,
-    /// Which slice of the tenant.
+    /// The tenant's slice.
     #[serde(default)]
     pub slice: u32,
-    /// The shard that it is expected on.
+    /// The shard that is expected to own the slice.
     #[serde(
         rename = "fromShardID",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub from: Option<ShardId>,
-    /// The shard that it is to come to.
+    /// The target shard.
     #[serde(rename = "toShardID")]
     pub to: ShardId,
-    /// Why.
+    /// Why the slice is moved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// How long both sides are kept after the cutover, in milliseconds.
+    /// How long both sides are kept after the cutover (the window), in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window_ms: Option<u64>,
-    /// Whether, within the window, a write is acknowledged only when both sides
-    /// have it. In the workflow `sync` is what copying said.
+    /// Whether, within the window, a write is acknowledged only when both sides have
+    /// it. (In the workflow's data `sync` is the output of WaitForSync.)
     #[serde(rename = "bothAcknowledge", default)]
     pub sync: bool,
-    /// How long nobody may be able to vote at the cutover, in milliseconds.
+    /// The longest allowed write pause at the cutover, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pause_ms: Option<u64>,
-    /// Shards that outscore the target, and are passed over on purpose.
+    /// Shards that score higher than the target and were deliberately not chosen.
     #[serde(
         rename = "passedOverShardIDs",
         default,
@@ -119,10 +123,10 @@ pub struct Wanted {
     pub passed_over: Vec<ShardId>,
 }
 
-/// Whether a move may begin to copy.
+/// Whether a migration may start to copy.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Admission {
-    /// It may, and counts as one that does.
+    /// It may, and counts against the limits from now on.
     Now(Box<Migration>),
     /// Not yet.
     Later {
@@ -133,87 +137,92 @@ pub enum Admission {
     },
 }
 
-/// How fast, how long sealed, and how bad for its tenant a move may be.
+/// A migration's limits: speed, write pause, and effect on its tenant.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pace {
-    /// Bytes per second that it may carry; any when absent.
+pub struct MigrationPace {
+    /// Bytes per second that it may copy; unlimited when absent.
     pub bytes_per_second: Option<u64>,
     /// How long a slice may be sealed, in milliseconds.
     pub seal_max_ms: u64,
     /// Closed polls with fewer rows are not archived.
     pub archive_rows_min: u64,
-    /// What the tenant's calls may suffer at the target before it is brought
+    /// How much worse the tenant's calls may get on the target before the slice goes
     /// back.
-    pub budget: Budget,
+    pub budget: ServiceBudget,
 }
 
-/// What readers have seen while both sides of a slice were read.
+/// What routers counted while they read both sides of a slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ReadCounts {
     /// Reads of both sides that were compared.
     pub compared: u64,
     /// Those that differed.
     pub differences: u64,
-    /// Rows that only the old side had, or newer: there should be none.
+    /// Rows that only the source had, or had newer: there should be none.
     pub stragglers: u64,
 }
 
-/// Those who read both sides while a window is open.
-pub trait Readers: Send + Sync + 'static {
-    /// What they have seen of a slice since its cutover, or since this process
-    /// began.
+/// Statistics of the routers that read both sides during a window.
+pub trait DualReadStats: Send + Sync + 'static {
+    /// The counts of a slice since its cutover, or since this process started.
     fn counts(&self, slice: &SliceId) -> ReadCounts;
 
-    /// How the slice's calls were answered around its cutover, as far as this
-    /// process made them.
-    fn around_cutover(&self, slice: &SliceId) -> AroundCutover;
+    /// How this process's calls to the slice were answered around its cutover.
+    fn around_cutover(&self, slice: &SliceId) -> CutoverCallStats;
 
-    /// The slice's move is over: what was seen of it can be forgotten.
+    /// Drops the slice's statistics: its migration has ended.
     fn forget(&self, slice: &SliceId);
 }
 
-/// Why a move's own record cannot be had.
+/// Why a migration's own record cannot be read or changed.
 #[derive(Debug, thiserror::Error)]
-pub enum MovesError {
-    /// It may not be, and asking again does not help.
+pub enum MigrationStoreError {
+    /// The request is refused, and retrying does not help.
     #[error("{0}")]
     Refused(String),
-    /// The store failed: later perhaps.
+    /// The store failed: retry later.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] RegistryError),
 }
 
-/// What is done to a move's own record. It may be done again, to a newer one.
-pub type Edit<'a> = &'a (dyn Fn(&mut Migration) + Send + Sync);
+/// A change of a migration's own record. It may be applied again, to a newer version.
+pub type MigrationEdit<'a> = &'a (dyn Fn(&mut Migration) + Send + Sync);
 
-/// The moves' own records.
+/// The migrations' own records.
 #[async_trait]
-pub trait Moves: Send + Sync + 'static {
-    /// A move's record; if there is none, it is written and the slice claimed
+pub trait MigrationStore: Send + Sync + 'static {
+    /// Returns a migration's record. If there is none, writes it and claims the slice,
     /// in one step.
-    async fn open(&self, id: &MoveId, wanted: &Wanted) -> Result<Migration, MovesError>;
+    async fn open(
+        &self,
+        id: &MigrationId,
+        wanted: &MigrationRequest,
+    ) -> Result<Migration, MigrationStoreError>;
 
-    /// A move's record.
-    async fn read(&self, id: &MoveId) -> Result<Option<Migration>, StoreError>;
+    /// Reads a migration's record.
+    async fn read(&self, id: &MigrationId) -> Result<Option<Migration>, RegistryError>;
 
-    /// Changes a move's record, whatever it is by now; what it is then.
+    /// Changes the current version of a migration's record, and returns the result.
     async fn change(
         &self,
-        id: &MoveId,
+        id: &MigrationId,
         action: &'static str,
-        edit: Edit<'_>,
-    ) -> Result<Migration, MovesError>;
+        edit: MigrationEdit<'_>,
+    ) -> Result<Migration, MigrationStoreError>;
 
-    /// Asks for a move's turn to copy: limits, maintenance windows, approval.
-    async fn admit(&self, migration: &Migration) -> Result<Admission, MovesError>;
+    /// Asks whether a migration may start to copy: limits, maintenance windows,
+    /// approval.
+    async fn admit(&self, migration: &Migration) -> Result<Admission, MigrationStoreError>;
 
-    /// Why a slice that is copied may not be cut over at this moment, though the
-    /// move had its turn.
-    async fn held(&self, migration: &Migration) -> Result<Option<String>, MovesError>;
+    /// Returns why a copied slice may not be cut over at this moment, if it may not.
+    async fn cutover_hold(
+        &self,
+        migration: &Migration,
+    ) -> Result<Option<String>, MigrationStoreError>;
 
-    /// How fast, and how long sealed, a move may be.
-    fn pace(&self) -> Pace;
+    /// The limits of a migration.
+    fn pace(&self) -> MigrationPace;
 
-    /// Signs a certificate; `None` while nobody can.
-    fn sign(&self, certificate: Certificate) -> Option<Signed>;
+    /// Signs a certificate; `None` while there is no key.
+    fn sign(&self, certificate: Certificate) -> Option<SignedCertificate>;
 }

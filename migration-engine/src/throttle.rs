@@ -1,38 +1,37 @@
-//! How fast a copy may be: a limit on bytes per second, and less while one of
-//! the two shards is slower than it was without it. Pure.
+//! The throttle of a copy: a limit on bytes per second, and a lower rate while the
+//! copy slows one of the two shards down. Pure.
 //!
-//! A shard's own latency is what its voters feel. While it is more than twice
-//! what is usual there, the copy takes half as much; while it is not, a little
-//! more each time.
+//! A shard's commit latency is what its voters wait for. While it is more than twice
+//! its usual value, each observation halves the copy's share of the time; otherwise
+//! the share grows a little.
 
-/// The copy rests at most so much of the time when a shard suffers: nine
-/// tenths.
+/// The smallest share of the time that a copy is slowed down to.
 const SHARE_MIN: f64 = 0.1;
-/// What a shard may be slowed by before that is counted, in microseconds.
+/// Latency above twice the usual that still counts as noise, in microseconds.
 const NOISE_MICROS: u64 = 2_000;
 
-/// How fast a copy may be.
+/// The throttle of one copy.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Throttle {
+pub struct CopyThrottle {
     bytes_per_second: Option<u64>,
     /// The share of the time that may be spent copying.
     share: f64,
-    /// The usual latency of the source and of the target.
+    /// The usual commit latency of the source and of the target.
     usual_micros: [Option<f64>; 2],
     why: Option<String>,
 }
 
-/// Which of the two shards.
+/// One of the two shards of a copy.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum End {
-    /// The one that is copied from.
+pub enum CopyEnd {
+    /// The shard that is copied from.
     Source,
-    /// The one that is copied to.
+    /// The shard that is copied to.
     Target,
 }
 
-impl Throttle {
-    /// At most so many bytes per second.
+impl CopyThrottle {
+    /// Creates a throttle that copies at most this many bytes per second.
     #[must_use]
     pub fn new(bytes_per_second: Option<u64>) -> Self {
         Self {
@@ -43,13 +42,13 @@ impl Throttle {
         }
     }
 
-    /// Takes note of how long the shards take for a write right now, those of
-    /// them that say so.
-    pub fn feel(&mut self, felt: &[(End, Option<u64>)]) {
+    /// Adjusts the rate to the current commit latencies of the shards, in
+    /// microseconds, where they are known.
+    pub fn observe_latencies(&mut self, felt: &[(CopyEnd, Option<u64>)]) {
         let mut worst = None;
         for (end, micros) in felt {
             if let Some(micros) = micros {
-                worst = self.feel_one(*end, *micros).or(worst);
+                worst = self.observe_latency(*end, *micros).or(worst);
             }
         }
         match worst {
@@ -66,31 +65,32 @@ impl Throttle {
         }
     }
 
-    /// Why the copy is too much for one of them, if it is.
-    fn feel_one(&mut self, end: End, micros: u64) -> Option<String> {
+    /// Returns why the copy is too fast for this shard, if it is.
+    fn observe_latency(&mut self, end: CopyEnd, micros: u64) -> Option<String> {
         #[allow(clippy::cast_precision_loss, reason = "it is an estimate")]
         let (felt, noise) = (micros as f64, NOISE_MICROS as f64);
         let (place, name) = match end {
-            End::Source => (0, "source"),
-            End::Target => (1, "target"),
+            CopyEnd::Source => (0, "source"),
+            CopyEnd::Target => (1, "target"),
         };
         let usual = self.usual_micros[place].get_or_insert(felt);
         if felt > 2.0 * *usual + noise {
             return Some(format!(
-                "slowed down: a write on the {name} takes {:.1} ms, {:.1} ms are usual",
+                "slowed down: a write on the {name} takes {:.1} ms instead of the usual {:.1} ms",
                 felt / 1_000.0,
                 *usual / 1_000.0
             ));
         }
-        // What is usual changes slowly, and is never what we made of it.
+        // The usual latency is a slow moving average that excludes slow samples, so
+        // that the copy's own load does not raise it.
         *usual = *usual * 0.95 + felt * 0.05;
         None
     }
 
-    /// How long to rest after a page of so many bytes that took so long, in
+    /// Returns how long to wait after a page of this size that took this long, in
     /// microseconds.
     #[must_use]
-    pub fn rest_micros(&self, bytes: u64, took_micros: u64) -> u64 {
+    pub fn delay_micros(&self, bytes: u64, took_micros: u64) -> u64 {
         #[allow(
             clippy::cast_precision_loss,
             clippy::cast_possible_truncation,
@@ -105,9 +105,9 @@ impl Throttle {
         by_share.max(by_limit)
     }
 
-    /// Why it is slower than it could be, for people.
+    /// Why the copy is slowed down, for operators.
     #[must_use]
-    pub fn why(&self) -> Option<&str> {
+    pub fn slowdown_reason(&self) -> Option<&str> {
         self.why.as_deref()
     }
 }
@@ -118,53 +118,53 @@ mod tests {
 
     #[test]
     fn a_limit_is_kept() {
-        let throttle = Throttle::new(Some(1_000_000));
-        assert_eq!(throttle.rest_micros(1_000_000, 200_000), 800_000);
-        assert_eq!(throttle.rest_micros(1_000, 200_000), 0);
-        assert_eq!(Throttle::new(None).rest_micros(1 << 30, 1), 0);
+        let throttle = CopyThrottle::new(Some(1_000_000));
+        assert_eq!(throttle.delay_micros(1_000_000, 200_000), 800_000);
+        assert_eq!(throttle.delay_micros(1_000, 200_000), 0);
+        assert_eq!(CopyThrottle::new(None).delay_micros(1 << 30, 1), 0);
     }
 
     #[test]
     fn a_shard_that_suffers_is_spared_and_recovers() {
-        for end in [End::Source, End::Target] {
+        for end in [CopyEnd::Source, CopyEnd::Target] {
             is_spared_and_recovers(end);
         }
     }
 
-    fn is_spared_and_recovers(end: End) {
-        let mut throttle = Throttle::new(None);
+    fn is_spared_and_recovers(end: CopyEnd) {
+        let mut throttle = CopyThrottle::new(None);
         let other = match end {
-            End::Source => End::Target,
-            End::Target => End::Source,
+            CopyEnd::Source => CopyEnd::Target,
+            CopyEnd::Target => CopyEnd::Source,
         };
-        let feel = |throttle: &mut Throttle, micros| {
-            throttle.feel(&[(end, Some(micros)), (other, Some(500))]);
+        let feel = |throttle: &mut CopyThrottle, micros| {
+            throttle.observe_latencies(&[(end, Some(micros)), (other, Some(500))]);
         };
         for _ in 0..10 {
             feel(&mut throttle, 1_000);
         }
-        assert_eq!(throttle.rest_micros(1, 1_000), 0);
-        assert_eq!(throttle.why(), None);
+        assert_eq!(throttle.delay_micros(1, 1_000), 0);
+        assert_eq!(throttle.slowdown_reason(), None);
         feel(&mut throttle, 20_000);
-        assert_eq!(throttle.rest_micros(1, 1_000), 1_000);
-        assert!(throttle.why().is_some());
+        assert_eq!(throttle.delay_micros(1, 1_000), 1_000);
+        assert!(throttle.slowdown_reason().is_some());
         for _ in 0..10 {
             feel(&mut throttle, 20_000);
         }
-        assert_eq!(throttle.rest_micros(1, 1_000), 9_000, "never stopped");
+        assert_eq!(throttle.delay_micros(1, 1_000), 9_000, "never stopped");
         for _ in 0..20 {
             feel(&mut throttle, 1_000);
         }
-        assert_eq!(throttle.rest_micros(1, 1_000), 0);
-        assert_eq!(throttle.why(), None);
+        assert_eq!(throttle.delay_micros(1, 1_000), 0);
+        assert_eq!(throttle.slowdown_reason(), None);
     }
 
     #[test]
     fn noise_does_not_count() {
-        let mut throttle = Throttle::new(None);
+        let mut throttle = CopyThrottle::new(None);
         for micros in [100, 1_500, 90, 2_000, 120] {
-            throttle.feel(&[(End::Source, Some(micros)), (End::Target, None)]);
-            assert_eq!(throttle.rest_micros(1, 1_000), 0, "{micros}");
+            throttle.observe_latencies(&[(CopyEnd::Source, Some(micros)), (CopyEnd::Target, None)]);
+            assert_eq!(throttle.delay_micros(1, 1_000), 0, "{micros}");
         }
     }
 }

@@ -8,18 +8,18 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ballast_domain::moving::MoveId;
-use ballast_domain::registry::StoreError;
-use ballast_domain::slicing::{Layout, Part, RecutPhase, equal_cuts};
+use ballast_domain::moving::MigrationId;
+use ballast_domain::registry::RegistryError;
+use ballast_domain::slicing::{LayoutSlice, RecutPhase, SliceLayout, equal_cuts};
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{Clock, ShardId, TenantId};
-use ballast_migration_engine::cutter::{Came, Cutter, NotNow};
-use ballast_migration_engine::ports::{Layouts, SeenLayout};
+use ballast_migration_engine::cutter::{RecutClaimError, RecutOutcome, RecutWorker};
+use ballast_migration_engine::ports::{LayoutRecord, LayoutStore};
 use ballast_vote_shard::embedded::disk::RealDisk;
-use ballast_vote_shard::embedded::{EmbeddedShard, Options};
+use ballast_vote_shard::embedded::{EmbeddedShard, ShardOptions};
 use ballast_vote_shard::shard::Holding;
-use ballast_vote_shard::testing::{ManualClock, Seed};
-use ballast_vote_shard::{At, ShardError, ShardResult, Shards, VoteShard};
+use ballast_vote_shard::testing::{SeedEntropy, SteppedClock};
+use ballast_vote_shard::{FencedSlice, ShardDirectory, ShardError, ShardResult, VoteShard};
 
 const SEAL_MAX_MS: u64 = 2_000;
 
@@ -34,43 +34,43 @@ fn slice(slice: u32) -> SliceId {
     }
 }
 
-fn name() -> MoveId {
-    MoveId("rc-1".to_owned())
+fn name() -> MigrationId {
+    MigrationId("rc-1".to_owned())
 }
 
 /// A tenant's record. Every third answer can be lost.
 struct Record {
-    seen: Mutex<SeenLayout>,
-    clock: Arc<ManualClock>,
+    seen: Mutex<LayoutRecord>,
+    clock: Arc<SteppedClock>,
     swaps: AtomicUsize,
     loses: AtomicBool,
 }
 
 #[async_trait]
-impl Layouts for Record {
-    async fn read(&self, _: &TenantId) -> Result<Option<SeenLayout>, StoreError> {
+impl LayoutStore for Record {
+    async fn read(&self, _: &TenantId) -> Result<Option<LayoutRecord>, RegistryError> {
         Ok(Some(self.seen.lock().unwrap().clone()))
     }
 
     async fn swap(
         &self,
         _: &TenantId,
-        seen: &SeenLayout,
-        then: &Layout,
-    ) -> Result<bool, StoreError> {
+        seen: &LayoutRecord,
+        then: &SliceLayout,
+    ) -> Result<bool, RegistryError> {
         let mut now = self.seen.lock().unwrap();
         let same = now.layout == seen.layout;
         if same {
             let phase = then.recut.as_ref().map(|cut| cut.phase);
             let since = (phase == Some(RecutPhase::Sealing)).then(|| self.clock.now());
-            *now = SeenLayout {
+            *now = LayoutRecord {
                 layout: then.clone(),
                 sealing_since: since,
             };
         }
         let count = self.swaps.fetch_add(1, Ordering::AcqRel);
         match self.loses.load(Ordering::Acquire) && count % 3 == 2 {
-            true => Err(StoreError::new("swap a record", "the answer was lost")),
+            true => Err(RegistryError::new("swap a record", "the answer was lost")),
             false => Ok(same),
         }
     }
@@ -79,7 +79,7 @@ impl Layouts for Record {
 /// The one shard, which may be away.
 struct Only(Arc<EmbeddedShard>, AtomicBool);
 
-impl Shards for Only {
+impl ShardDirectory for Only {
     fn shard(&self, _: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
         match self.1.load(Ordering::Acquire) {
             true => Err(ShardError::unavailable("away")),
@@ -91,23 +91,23 @@ impl Shards for Only {
 struct World {
     record: Arc<Record>,
     only: Arc<Only>,
-    clock: Arc<ManualClock>,
-    cutter: Cutter,
+    clock: Arc<SteppedClock>,
+    cutter: RecutWorker,
     _home: tempfile::TempDir,
 }
 
 impl World {
     fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let clock = Arc::new(ManualClock::at(1_794_821_400_000));
+        let clock = Arc::new(SteppedClock::new(1_794_821_400_000));
         let shard = EmbeddedShard::open(
             "shard-1",
             Arc::new(RealDisk::open(home.path()).unwrap()),
-            Options::default(),
+            ShardOptions::default(),
             clock.clone(),
-            Arc::new(Seed(AtomicU64::new(7))),
+            Arc::new(SeedEntropy(AtomicU64::new(7))),
         );
-        let part = Part {
+        let part = LayoutSlice {
             slice: 0,
             hash_from: 0,
             owner: "shard-1".parse().unwrap(),
@@ -116,8 +116,8 @@ impl World {
             moving: None,
         };
         let record = Arc::new(Record {
-            seen: Mutex::new(SeenLayout {
-                layout: Layout {
+            seen: Mutex::new(LayoutRecord {
+                layout: SliceLayout {
                     parts: vec![part],
                     next_slice: 1,
                     recut: None,
@@ -129,7 +129,7 @@ impl World {
             loses: AtomicBool::new(false),
         });
         let only = Arc::new(Only(Arc::new(shard.unwrap()), AtomicBool::new(false)));
-        let cutter = Cutter::new(record.clone(), only.clone(), clock.clone());
+        let cutter = RecutWorker::new(record.clone(), only.clone(), clock.clone());
         Self {
             record,
             only,
@@ -139,13 +139,13 @@ impl World {
         }
     }
 
-    async fn claim(&self) -> Result<(), NotNow> {
+    async fn claim(&self) -> Result<(), RecutClaimError> {
         let (tenant, name, cuts) = (tenant(), name(), equal_cuts(2));
         let claim = self.cutter.claim(&tenant, &name, &[0], &cuts);
         claim.await
     }
 
-    fn layout(&self) -> Layout {
+    fn layout(&self) -> SliceLayout {
         self.record.seen.lock().unwrap().layout.clone()
     }
 
@@ -163,7 +163,7 @@ impl World {
     }
 
     async fn takes_writes(&self, number: u32, epoch: u64) -> bool {
-        let at = At {
+        let at = FencedSlice {
             slice: slice(number),
             epoch: Epoch(epoch),
         };
@@ -176,7 +176,7 @@ async fn a_slice_that_nobody_wrote_to_is_cut() {
     let world = World::start();
     world.claim().await.unwrap();
     let came = world.cutter.work(&tenant(), SEAL_MAX_MS).await.unwrap();
-    assert_eq!(came, Came::Cut { pause_ms: 0 });
+    assert_eq!(came, RecutOutcome::Cut { pause_ms: 0 });
     assert_eq!(world.layout().recut, None);
     assert_eq!(world.holding(0).await, Some((Holding::Gone, Epoch(2))));
     for child in [1, 2] {
@@ -190,12 +190,12 @@ async fn one_that_takes_too_long_is_called_off_and_can_be_tried_again() {
     world.claim().await.unwrap();
     world.pass(2_000);
     let came = world.cutter.work(&tenant(), SEAL_MAX_MS).await.unwrap();
-    assert_eq!(came, Came::CalledOff);
+    assert_eq!(came, RecutOutcome::CalledOff);
     assert!(world.takes_writes(0, 3).await, "at a newer epoch");
     assert_eq!(world.holding(1).await, None);
     world.claim().await.unwrap();
     let came = world.cutter.work(&tenant(), SEAL_MAX_MS).await.unwrap();
-    assert!(matches!(came, Came::Cut { .. }), "{came:?}");
+    assert!(matches!(came, RecutOutcome::Cut { .. }), "{came:?}");
     // The first attempt's numbers are not given again.
     let numbers: Vec<u32> = world.layout().parts.iter().map(|it| it.slice).collect();
     assert_eq!(numbers, [3, 4]);
@@ -206,7 +206,10 @@ async fn a_shard_that_is_away_is_not_waited_for() {
     let world = World::start();
     world.set_away(true);
     let not_now = world.claim().await;
-    assert!(matches!(not_now, Err(NotNow::Shard(_))), "{not_now:?}");
+    assert!(
+        matches!(not_now, Err(RecutClaimError::Shard(_))),
+        "{not_now:?}"
+    );
     assert_eq!(world.layout().recut, None, "nothing was sealed");
     world.set_away(false);
     world.claim().await.unwrap();
@@ -220,7 +223,7 @@ async fn a_shard_that_is_away_is_not_waited_for() {
     assert_eq!(phase(&world), Some(RecutPhase::Aborting));
     world.set_away(false);
     let came = world.cutter.work(&tenant(), SEAL_MAX_MS).await.unwrap();
-    assert_eq!(came, Came::CalledOff);
+    assert_eq!(came, RecutOutcome::CalledOff);
     assert!(world.takes_writes(0, 3).await);
 }
 

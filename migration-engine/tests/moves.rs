@@ -8,25 +8,27 @@ mod world;
 use std::time::Duration;
 
 use ballast_domain::migration::Migration;
-use ballast_domain::moving::{MoveId, Phase};
+use ballast_domain::moving::{MigrationId, MigrationPhase};
 use ballast_domain::tenant::Epoch;
-use ballast_migration_engine::ports::Records;
+use ballast_migration_engine::ports::RouteStore;
 use ballast_migration_engine::protocol::route;
-use ballast_migration_engine::worker::{ClaimError, Goal, MoveError, Notes, Reached, claim};
+use ballast_migration_engine::worker::{
+    MigrationClaimError, MigrationError, MigrationProgress, WorkGoal, WorkOutcome, claim_slice,
+};
 use ballast_vote_shard::VoteShard;
-use ballast_vote_shard::shard::{Fence, Holding, Order};
+use ballast_vote_shard::shard::{Fence, Holding, MigrationToken};
 use serde_json::json;
 use world::{SOURCE, TARGET, World, at, id, slice};
 
-const MOVED: Reached = Reached::Over {
+const MOVED: WorkOutcome = WorkOutcome::Ended {
     moved: true,
     back: false,
 };
-const BACK: Reached = Reached::Over {
+const BACK: WorkOutcome = WorkOutcome::Ended {
     moved: true,
     back: true,
 };
-const UNDONE: Reached = Reached::Over {
+const UNDONE: WorkOutcome = WorkOutcome::Ended {
     moved: false,
     back: false,
 };
@@ -37,11 +39,14 @@ async fn a_slice_moves_while_it_is_voted_on() {
     let voting = world.voting(8);
     world.acknowledged(200).await;
     world.claim("m1", TARGET).await.unwrap();
-    let reached = world.work("m1", 1, Goal::CutOver).await.unwrap();
-    assert_eq!(reached, Reached::Goal);
+    let reached = world.work("m1", 1, WorkGoal::CutOver).await.unwrap();
+    assert_eq!(reached, WorkOutcome::GoalReached);
     let more = voting.acknowledged() + 200;
     world.acknowledged(more).await;
-    assert_eq!(world.work("m1", 1, Goal::Finished).await.unwrap(), MOVED);
+    assert_eq!(
+        world.work("m1", 1, WorkGoal::Finished).await.unwrap(),
+        MOVED
+    );
     let votes = voting.stop().await;
     world.holds(TARGET, &votes).await;
     world.is_gone(SOURCE).await;
@@ -54,14 +59,23 @@ async fn a_move_that_is_called_off_leaves_nothing() {
     let voting = world.voting(4);
     world.acknowledged(50).await;
     // Before anything was ordered, when the target was prepared, and after.
-    for (name, goal) in [("m1", None), ("m2", Some(Goal::Prepared))] {
+    for (name, goal) in [("m1", None), ("m2", Some(WorkGoal::Prepared))] {
         world.claim(name, TARGET).await.unwrap();
         if let Some(goal) = goal {
-            assert_eq!(world.work(name, 1, goal).await.unwrap(), Reached::Goal);
+            assert_eq!(
+                world.work(name, 1, goal).await.unwrap(),
+                WorkOutcome::GoalReached
+            );
         }
-        assert_eq!(world.work(name, 2, Goal::Undone).await.unwrap(), UNDONE);
+        assert_eq!(
+            world.work(name, 2, WorkGoal::RolledBack).await.unwrap(),
+            UNDONE
+        );
         // Asked again, it is told the same.
-        assert_eq!(world.work(name, 2, Goal::Undone).await.unwrap(), UNDONE);
+        assert_eq!(
+            world.work(name, 2, WorkGoal::RolledBack).await.unwrap(),
+            UNDONE
+        );
         world.is_gone(TARGET).await;
     }
     let more = voting.acknowledged() + 50;
@@ -76,11 +90,14 @@ async fn a_slice_goes_back_with_what_was_voted_meanwhile() {
     let voting = world.voting(4);
     world.acknowledged(50).await;
     world.claim("m1", TARGET).await.unwrap();
-    world.work("m1", 1, Goal::CutOver).await.unwrap();
+    world.work("m1", 1, WorkGoal::CutOver).await.unwrap();
     let more = voting.acknowledged() + 50;
     world.acknowledged(more).await;
     // Under the name of the way back it is at its target, which was the source.
-    assert_eq!(world.work("m1", 2, Goal::Undone).await.unwrap(), BACK);
+    assert_eq!(
+        world.work("m1", 2, WorkGoal::RolledBack).await.unwrap(),
+        BACK
+    );
     let more = voting.acknowledged() + 50;
     world.acknowledged(more).await;
     let votes = voting.stop().await;
@@ -99,8 +116,8 @@ async fn workers_that_are_stopped_at_any_moment_lose_nothing() {
         let name = format!("m{round}");
         while world.claim(&name, away).await.is_err() {}
         let goal = match round % 4 {
-            3 => Goal::Undone,
-            _ => Goal::Finished,
+            3 => WorkGoal::RolledBack,
+            _ => WorkGoal::Finished,
         };
         let mut lease = 0;
         let reached = loop {
@@ -111,12 +128,12 @@ async fn workers_that_are_stopped_at_any_moment_lose_nothing() {
             match tokio::time::timeout(patience, work).await {
                 Ok(Ok(reached)) => break reached,
                 // The answer was lost, or the time was over: the next one looks.
-                Ok(Err(MoveError::Records(_))) | Err(_) => {}
+                Ok(Err(MigrationError::Records(_))) | Err(_) => {}
                 Ok(Err(other)) => panic!("{other}"),
             }
         };
         match goal {
-            Goal::Finished => {
+            WorkGoal::Finished => {
                 assert_eq!(reached, MOVED);
                 (at, away) = (away, at);
             }
@@ -136,11 +153,11 @@ async fn a_copy_that_differs_is_not_cut_over_to() {
     let voting = world.voting(2);
     world.acknowledged(20).await;
     world.claim("m1", TARGET).await.unwrap();
-    world.work("m1", 1, Goal::Prepared).await.unwrap();
+    world.work("m1", 1, WorkGoal::Prepared).await.unwrap();
     // Behind the worker's back, a row that nobody cast.
     let fence = world.shard(TARGET).fence(&slice()).await.unwrap().unwrap();
-    let order = Order {
-        move_id: MoveId("m1".to_owned()),
+    let order = MigrationToken {
+        move_id: MigrationId("m1".to_owned()),
         token: fence.token,
     };
     let rows = world.strange_rows();
@@ -149,12 +166,15 @@ async fn a_copy_that_differs_is_not_cut_over_to() {
         .import(&slice(), &order, &rows)
         .await
         .unwrap();
-    let refused = world.work("m1", 1, Goal::CutOver).await.unwrap_err();
+    let refused = world.work("m1", 1, WorkGoal::CutOver).await.unwrap_err();
     assert!(
-        matches!(refused, MoveError::Different { polls: 1, .. }),
+        matches!(refused, MigrationError::Different { polls: 1, .. }),
         "{refused}"
     );
-    assert_eq!(world.work("m1", 2, Goal::Undone).await.unwrap(), UNDONE);
+    assert_eq!(
+        world.work("m1", 2, WorkGoal::RolledBack).await.unwrap(),
+        UNDONE
+    );
     let more = voting.acknowledged() + 20;
     world.acknowledged(more).await;
     let votes = voting.stop().await;
@@ -169,26 +189,29 @@ async fn a_slice_is_claimed_by_one_move() {
     // The same one again is the same one.
     world.claim("m1", TARGET).await.unwrap();
     let other = world.claim("m2", TARGET).await.unwrap_err();
-    assert!(matches!(other, ClaimError::Refused(_)), "{other}");
-    assert_eq!(world.work("m1", 1, Goal::Finished).await.unwrap(), MOVED);
+    assert!(matches!(other, MigrationClaimError::Refused(_)), "{other}");
+    assert_eq!(
+        world.work("m1", 1, WorkGoal::Finished).await.unwrap(),
+        MOVED
+    );
     let there = world.claim("m3", TARGET).await.unwrap_err();
-    assert_eq!(there.to_string(), "the slice is there already");
-    let nobody = world.work("m9", 1, Goal::Finished).await.unwrap();
-    assert_eq!(nobody, Reached::Unknown);
+    assert_eq!(there.to_string(), "the target owns the slice already");
+    let nobody = world.work("m9", 1, WorkGoal::Finished).await.unwrap();
+    assert_eq!(nobody, WorkOutcome::Unknown);
     let records = world.records();
     let missing = ballast_domain::tenant::SliceId {
         slice: 7,
         ..slice()
     };
-    let none = claim(
+    let none = claim_slice(
         &*records,
         &missing,
-        &MoveId("m4".to_owned()),
+        &MigrationId("m4".to_owned()),
         &id(SOURCE),
         false,
     )
     .await;
-    assert!(matches!(none, Err(ClaimError::NoSlice(_))));
+    assert!(matches!(none, Err(MigrationClaimError::NoSlice(_))));
 }
 
 /// A late worker, with an older lease, is refused by whoever has heard of the
@@ -197,15 +220,18 @@ async fn a_slice_is_claimed_by_one_move() {
 async fn a_late_worker_is_refused() {
     let world = World::start().await;
     world.claim("m1", TARGET).await.unwrap();
-    world.work("m1", 5, Goal::Prepared).await.unwrap();
-    let late = world.work("m1", 4, Goal::CutOver).await;
-    assert!(matches!(late, Err(MoveError::Shard { .. })), "{late:?}");
+    world.work("m1", 5, WorkGoal::Prepared).await.unwrap();
+    let late = world.work("m1", 4, WorkGoal::CutOver).await;
+    assert!(
+        matches!(late, Err(MigrationError::Shard { .. })),
+        "{late:?}"
+    );
     let reached = world.worker();
     let job = world.job("m1", 6);
     let reached = reached
-        .work(&job, Goal::CutOver, &mut Notes::default())
+        .work(&job, WorkGoal::CutOver, &mut MigrationProgress::default())
         .await;
-    assert_eq!(reached.unwrap(), Reached::Goal);
+    assert_eq!(reached.unwrap(), WorkOutcome::GoalReached);
     let fence = world.shard(SOURCE).fence(&slice()).await.unwrap().unwrap();
     assert_eq!(fence.holding, Holding::Retired);
 }
@@ -217,20 +243,23 @@ async fn fence(world: &World, name: &str) -> Fence {
 
 /// When its time is over, a cutover is not carried out: votes are taken again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cutover_that_lasts_is_put_off() {
+async fn a_cutover_that_takes_too_long_is_postponed() {
     let world = World::start().await;
     let voting = world.voting(2);
     world.acknowledged(20).await;
     world.claim("m1", TARGET).await.unwrap();
     let mut job = world.job("m1", 1);
     job.seal_max_ms = Some(0);
-    let mut notes = Notes::default();
-    let reached = world.worker().work(&job, Goal::CutOver, &mut notes).await;
-    assert_eq!(reached.unwrap(), Reached::PutOff);
+    let mut notes = MigrationProgress::default();
+    let reached = world
+        .worker()
+        .work(&job, WorkGoal::CutOver, &mut notes)
+        .await;
+    assert_eq!(reached.unwrap(), WorkOutcome::Postponed);
     let seen = world.records().read(&slice()).await.unwrap().unwrap();
     assert_eq!(seen.route.owner, id(SOURCE));
     let phase = seen.route.moving.map(|moving| moving.phase);
-    assert_eq!(phase, Some(Phase::Copying));
+    assert_eq!(phase, Some(MigrationPhase::Copying));
     let owner = fence(&world, SOURCE).await;
     assert_eq!(
         (owner.holding, owner.epoch),
@@ -240,7 +269,10 @@ async fn a_cutover_that_lasts_is_put_off() {
     let more = voting.acknowledged() + 20;
     world.acknowledged(more).await;
     // With time enough it goes on where it was.
-    assert_eq!(world.work("m1", 1, Goal::Finished).await.unwrap(), MOVED);
+    assert_eq!(
+        world.work("m1", 1, WorkGoal::Finished).await.unwrap(),
+        MOVED
+    );
     let votes = voting.stop().await;
     world.holds(TARGET, &votes).await;
 }
@@ -248,18 +280,18 @@ async fn a_cutover_that_lasts_is_put_off() {
 /// Whoever sealed is gone: anybody who sees it has votes taken again, without
 /// a lease, and what was ordered before comes too late.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_seal_that_lasts_is_undone_by_anybody() {
+async fn an_overdue_seal_is_undone_without_a_lease() {
     let world = World::start().await;
     let voting = world.voting(2);
     world.acknowledged(20).await;
     world.claim("m1", TARGET).await.unwrap();
-    world.work("m1", 3, Goal::Prepared).await.unwrap();
+    world.work("m1", 3, WorkGoal::Prepared).await.unwrap();
     let records = world.records();
-    let m1 = MoveId("m1".to_owned());
+    let m1 = MigrationId("m1".to_owned());
     let seen = records.read(&slice()).await.unwrap().unwrap();
     let sealing = route::seal(&seen.route, &m1).unwrap();
     assert!(records.swap(&slice(), &seen, &sealing).await.unwrap());
-    let order = Order {
+    let order = MigrationToken {
         token: fence(&world, TARGET).await.token,
         move_id: m1,
     };
@@ -295,7 +327,10 @@ async fn a_seal_that_lasts_is_undone_by_anybody() {
     let more = voting.acknowledged() + 20;
     world.acknowledged(more).await;
     // The worker whose seal it was is not shut out.
-    assert_eq!(world.work("m1", 3, Goal::Finished).await.unwrap(), MOVED);
+    assert_eq!(
+        world.work("m1", 3, WorkGoal::Finished).await.unwrap(),
+        MOVED
+    );
     let votes = voting.stop().await;
     world.holds(TARGET, &votes).await;
 }

@@ -1,11 +1,11 @@
-//! What shows that no vote is lost, by trying everything that can happen.
-//! Development only: the product never depends on it.
+//! Model checker and simulation, which show that no vote is lost. Development only:
+//! the product never depends on this crate.
 //!
 //! ```text
-//!   model              the protocol of a move, checked exhaustively within bounds
-//!   recut              slices cut anew, likewise
-//!   tests/simulation   the product itself in worlds from seeds, on a simulated
-//!                      clock, network and disks
+//!   model              the migration protocol, checked exhaustively within bounds
+//!   recut              the recut protocol, checked likewise
+//!   tests/simulation   the product itself in seeded worlds, on a simulated clock,
+//!                      network and disks
 //! ```
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]

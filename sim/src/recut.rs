@@ -1,61 +1,60 @@
-//! Cutting slices anew, checked exhaustively within bounds.
+//! The recut protocol, checked exhaustively within bounds.
 //!
-//! What decides is the production code:
-//! [`recut`], the record's
-//! transitions, and the shard's [`Fence`]. Around it two workers look and act
-//! at different times, orders and votes are delayed and repeated, a cut is
-//! called off at any moment, and routers believe what was true long ago.
+//! The production code decides: [`recut`], the record's transitions, and the shard's
+//! [`Fence`]. Around it two workers observe and act at different times, commands and
+//! votes are delayed and repeated, a recut is aborted at any moment, and routers are
+//! stale.
 //!
 //! ```text
-//!   split ──► merge ──► …     each may be called off
-//!   two voters, one in each half; a router that knows, and one that is behind
+//!   split ──► merge ──► …     each may be aborted
+//!   two voters, one in each half; one router that is up to date, and one that is stale
 //! ```
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ballast_domain::PollId;
-use ballast_domain::moving::MoveId;
-use ballast_domain::slicing::{HashRange, Layout, Part, Recut, RecutPhase};
+use ballast_domain::moving::MigrationId;
+use ballast_domain::slicing::{HashRange, LayoutSlice, Recut, RecutPhase, SliceLayout};
 use ballast_domain::tenant::Epoch;
-use ballast_migration_engine::protocol::recut::{self, Op, Step, View};
-use ballast_migration_engine::protocol::token;
-use ballast_vote_shard::shard::{Fence, Holding, Order};
+use ballast_migration_engine::protocol::command_token;
+use ballast_migration_engine::protocol::recut::{self, ObservedRecut, RecutAction, RecutCommand};
+use ballast_vote_shard::shard::{Fence, Holding, MigrationToken};
 use stateright::{Model, Property};
 
-/// How much may happen.
+/// How many events of each kind may happen.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
+pub struct RecutBounds {
     /// Voters: the second one's poll is in the other half.
     pub voters: u8,
-    /// Cuts: a split, a merge, a split, …
+    /// Recuts: a split, a merge, a split, …
     pub cuts: u8,
-    /// How often a cut is called off.
+    /// How often a recut is aborted.
     pub calls_off: u8,
-    /// Letters that arrive twice.
+    /// Messages that arrive twice.
     pub copies: u8,
     /// How often a voter sends again while an answer is on its way.
     pub repeats: u8,
 }
 
-/// The protocol as it is, or with one rule broken.
+/// The rule that is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Rule {
-    /// As it is.
-    Kept,
-    /// The record is changed before the parents are sealed.
+pub enum RecutRule {
+    /// None: the protocol as shipped.
+    None,
+    /// The record is committed before the parents are sealed.
     CutBeforeSeal,
-    /// The shard takes votes whatever the fence says.
+    /// The shard ignores its fences.
     NoFence,
-    /// A cut is called off at the epoch that it was sealed at.
+    /// A recut is aborted at the epoch of its seal.
     AbortAtSameEpoch,
-    /// Who finds a cut too slow unseals without changing the record first.
+    /// A worker that finds a recut too slow unseals without aborting it in the record.
     UnsealWithoutAbort,
 }
 
-/// Something that must be true of every world.
+/// An invariant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Claim {
-    /// What was acknowledged is where votes of its poll are.
+pub enum RecutInvariant {
+    /// Every acknowledged vote is in a live slice.
     NothingLost,
     /// No voter is counted twice.
     NothingDoubled,
@@ -63,13 +62,12 @@ pub enum Claim {
     OneOwner,
     /// The record has exactly one slice for each poll.
     EveryPollHasASlice,
-    /// Whatever happened, everything ends: no seal stays, every voter is
-    /// answered.
+    /// Every world comes to rest: no seal, every voter answered.
     EndsCalm,
 }
 
-impl Claim {
-    /// Its name.
+impl RecutInvariant {
+    /// The invariant's name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -84,45 +82,45 @@ impl Claim {
 
 /// A slice as the shard has it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Held {
+pub struct SliceState {
     fence: Fence,
     range: HashRange,
-    /// Who voted in it. Each voter has a poll of its own.
+    /// The voters in it, each of which has its own poll.
     votes: BTreeSet<u8>,
 }
 
-/// What is on its way.
+/// A message in flight.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Letter {
-    /// To the shard, from whoever works on a cut.
-    Order(Recut, Op),
-    /// A vote, by the route that its router believed in.
+pub enum RecutMessage {
+    /// A command to the shard.
+    Command(Recut, RecutCommand),
+    /// A vote, with the slice and epoch that its router believed.
     Vote(u8, u32, Epoch),
 }
 
-/// A worker that has looked, and is about to act.
+/// A worker that has observed, and is about to act.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Intends {
-    seen: Layout,
-    then: Then,
+pub struct PlannedAction {
+    seen: SliceLayout,
+    then: PlannedStep,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Then {
-    Swap(Layout),
-    Tell(Recut, Op),
+enum PlannedStep {
+    UpdateRecord(SliceLayout),
+    SendCommand(Recut, RecutCommand),
 }
 
-/// Everything there is.
+/// A state of the model.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct World {
-    record: Layout,
-    shard: BTreeMap<u32, Held>,
-    routers: [Vec<Part>; 2],
-    workers: [Option<Intends>; 2],
-    letters: BTreeSet<Letter>,
+pub struct RecutWorld {
+    record: SliceLayout,
+    shard: BTreeMap<u32, SliceState>,
+    routers: [Vec<LayoutSlice>; 2],
+    workers: [Option<PlannedAction>; 2],
+    messages: BTreeSet<RecutMessage>,
     acknowledged: BTreeSet<u8>,
-    /// Voters who wait for an answer.
+    /// Voters that wait for an answer.
     waiting: BTreeSet<u8>,
     begun: u8,
     called_off: u8,
@@ -130,54 +128,54 @@ pub struct World {
     repeated: u8,
 }
 
-/// What can happen.
+/// An event.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Happening {
-    /// A worker begins a cut.
+pub enum RecutEvent {
+    /// A worker claims a recut.
     Claim(u8),
-    /// A worker looks.
+    /// A worker observes.
     Look(u8),
-    /// A worker looks, and finds that it has taken too long.
+    /// A worker observes, and finds that the recut has taken too long.
     LookLate(u8),
-    /// A worker does what it decided when it looked.
+    /// A worker performs the action that it decided on.
     Act(u8),
-    /// A router learns what the record says.
+    /// A router reads the record.
     Learn(u8),
     /// A voter's vote is sent through a router.
     Send(u8, u8),
-    /// A letter arrives.
-    Arrive(Letter),
-    /// A letter arrives, and will arrive again.
-    ArriveTwice(Letter),
+    /// A message arrives.
+    Arrive(RecutMessage),
+    /// A message arrives, and will arrive again.
+    ArriveTwice(RecutMessage),
 }
 
-/// The model.
+/// The model of the recut protocol.
 #[derive(Debug, Clone, Copy)]
 pub struct RecutModel {
-    /// How much may happen.
-    pub bounds: Bounds,
-    /// Which rule is broken.
-    pub rule: Rule,
+    /// The bounds.
+    pub bounds: RecutBounds,
+    /// The rule that is broken.
+    pub rule: RecutRule,
 }
 
 /// A voter's poll: voter 0 votes in the lower half, voter 1 in the upper one.
-fn poll_of(voter: u8) -> PollId {
+fn poll_of_voter(voter: u8) -> PollId {
     let upper = voter == 1;
     let mut polls = (1..).map(PollId::from_number);
     let found = polls.find(|poll| (poll.hash() > u64::MAX / 2) == upper);
     found.unwrap_or(PollId::from_number(0))
 }
 
-fn order(cut: &Recut) -> Order {
-    Order {
+fn token_of_recut(cut: &Recut) -> MigrationToken {
+    MigrationToken {
         move_id: cut.recut_id.clone(),
-        token: token(cut.epoch, 0),
+        token: command_token(cut.epoch, 0),
     }
 }
 
-impl World {
+impl RecutWorld {
     fn new() -> Self {
-        let part = Part {
+        let part = LayoutSlice {
             slice: 0,
             hash_from: 0,
             owner: "s".parse().unwrap_or_else(|_| unreachable!()),
@@ -185,21 +183,21 @@ impl World {
             spent: Epoch::FIRST,
             moving: None,
         };
-        let held = Held {
-            fence: Fence::founded(Epoch::FIRST),
+        let held = SliceState {
+            fence: Fence::new_owner(Epoch::FIRST),
             range: HashRange::WHOLE,
             votes: BTreeSet::new(),
         };
         Self {
             routers: [vec![part.clone()], vec![part.clone()]],
-            record: Layout {
+            record: SliceLayout {
                 parts: vec![part],
                 next_slice: 1,
                 recut: None,
             },
             shard: [(0, held)].into(),
             workers: [None, None],
-            letters: BTreeSet::new(),
+            messages: BTreeSet::new(),
             acknowledged: BTreeSet::new(),
             waiting: BTreeSet::new(),
             begun: 0,
@@ -209,51 +207,56 @@ impl World {
         }
     }
 
-    fn claimed(&self) -> Option<Layout> {
+    fn next_claim(&self) -> Option<SliceLayout> {
         let into = if self.begun.is_multiple_of(2) { 2 } else { 1 };
-        let (parents, cuts) = recut::wanted(&self.record, into)?;
-        let id = MoveId(format!("rc-{}", self.begun));
+        let (parents, cuts) = recut::plan_next_recut(&self.record, into)?;
+        let id = MigrationId(format!("rc-{}", self.begun));
         recut::claim(&self.record, &id, &parents, &cuts).ok()
     }
 
-    fn look(&self, rule: Rule, give_up: bool) -> Option<Intends> {
+    fn observe(&self, rule: RecutRule, call_off: bool) -> Option<PlannedAction> {
         let seen = self.record.clone();
         let cut = seen.recut.clone()?;
         let fence = |slice: &u32| self.shard.get(slice).map(|held| held.fence.clone());
         let children = cut.children.iter().map(|child| &child.slice);
-        let mut view = View {
+        let mut view = ObservedRecut {
             layout: seen.clone(),
             parents: cut.parents.iter().map(fence).collect(),
             children: children.map(fence).collect(),
-            give_up,
+            call_off,
         };
         let sealing = cut.phase == RecutPhase::Sealing;
-        if rule == Rule::UnsealWithoutAbort && give_up && sealing {
+        if rule == RecutRule::UnsealWithoutAbort && call_off && sealing {
             let newer = Epoch(cut.epoch.0 + 1);
-            let then = Then::Tell(cut.clone(), Op::Reinstate(cut.parents[0], newer));
-            return Some(Intends { seen, then });
+            let then = PlannedStep::SendCommand(
+                cut.clone(),
+                RecutCommand::Reinstate(cut.parents[0], newer),
+            );
+            return Some(PlannedAction { seen, then });
         }
-        if rule == Rule::CutBeforeSeal && sealing && !give_up {
+        if rule == RecutRule::CutBeforeSeal && sealing && !call_off {
             let sealed = |_: &u32| {
-                let owner = Fence::founded(Epoch::FIRST);
-                owner.seal(cut.epoch, &order(&cut)).ok()
+                let owner = Fence::new_owner(Epoch::FIRST);
+                owner.seal(cut.epoch, &token_of_recut(&cut)).ok()
             };
             view.parents = cut.parents.iter().map(sealed).collect();
         }
-        let then = match recut::next(&cut.recut_id, &view) {
-            Step::Swap(then) => Then::Swap(self.broken(rule, &cut, *then)),
-            Step::Order(op) => Then::Tell(cut, op),
-            Step::Over => return None,
+        let then = match recut::next_action(&cut.recut_id, &view) {
+            RecutAction::UpdateRecord(then) => {
+                PlannedStep::UpdateRecord(self.break_update(rule, &cut, *then))
+            }
+            RecutAction::SendCommand(op) => PlannedStep::SendCommand(cut, op),
+            RecutAction::Ended => return None,
         };
-        Some(Intends { seen, then })
+        Some(PlannedAction { seen, then })
     }
 
-    fn broken(&self, rule: Rule, cut: &Recut, mut then: Layout) -> Layout {
+    fn break_update(&self, rule: RecutRule, cut: &Recut, mut then: SliceLayout) -> SliceLayout {
         let aborts = then
             .recut
             .as_ref()
             .is_some_and(|it| it.phase == RecutPhase::Aborting);
-        if rule == Rule::AbortAtSameEpoch && aborts {
+        if rule == RecutRule::AbortAtSameEpoch && aborts {
             for part in &mut then.parts {
                 if cut.parents.contains(&part.slice) {
                     part.epoch = cut.epoch;
@@ -263,33 +266,37 @@ impl World {
         then
     }
 
-    fn act(&mut self, intends: Intends) {
-        match intends.then {
-            Then::Swap(then) if self.record == intends.seen => self.record = then,
-            Then::Swap(_) => {}
-            Then::Tell(cut, op) => {
-                self.letters.insert(Letter::Order(cut, op));
+    fn act(&mut self, planned: PlannedAction) {
+        match planned.then {
+            PlannedStep::UpdateRecord(then) if self.record == planned.seen => self.record = then,
+            PlannedStep::UpdateRecord(_) => {}
+            PlannedStep::SendCommand(cut, op) => {
+                self.messages.insert(RecutMessage::Command(cut, op));
             }
         }
     }
 
-    fn arrive(&mut self, rule: Rule, letter: &Letter) {
-        match letter {
-            Letter::Order(cut, Op::Recut) => self.cut(cut),
-            Letter::Order(cut, Op::Seal(slice, epoch)) => {
-                self.step(*slice, |fence| fence.seal(*epoch, &order(cut)).ok());
+    fn arrive(&mut self, rule: RecutRule, message: &RecutMessage) {
+        match message {
+            RecutMessage::Command(cut, RecutCommand::Recut) => self.cut(cut),
+            RecutMessage::Command(cut, RecutCommand::Seal(slice, epoch)) => {
+                self.step(*slice, |fence| {
+                    fence.seal(*epoch, &token_of_recut(cut)).ok()
+                });
             }
-            Letter::Order(cut, Op::Reinstate(slice, epoch)) => {
-                self.step(*slice, |fence| fence.unseal(*epoch, &order(cut)).ok());
+            RecutMessage::Command(cut, RecutCommand::Reinstate(slice, epoch)) => {
+                self.step(*slice, |fence| {
+                    fence.unseal(*epoch, &token_of_recut(cut)).ok()
+                });
             }
-            Letter::Vote(voter, slice, epoch) => {
+            RecutMessage::Vote(voter, slice, epoch) => {
                 let Some(held) = self.shard.get_mut(slice) else {
                     self.waiting.remove(voter);
                     return;
                 };
                 let admitted = Fence::admits(Some(&held.fence), *epoch).is_ok();
-                let admitted = admitted || rule == Rule::NoFence;
-                if admitted && held.range.contains(poll_of(*voter)) {
+                let admitted = admitted || rule == RecutRule::NoFence;
+                if admitted && held.range.contains(poll_of_voter(*voter)) {
                     held.votes.insert(*voter);
                     self.acknowledged.insert(*voter);
                 }
@@ -306,7 +313,7 @@ impl World {
         }
     }
 
-    /// As the engine does it: all of it or nothing.
+    /// Hands the polls over like the engine: completely or not at all.
     fn cut(&mut self, cut: &Recut) {
         let known = |slice: &u32| self.shard.get(slice).map(|held| &held.fence);
         let mut children = cut.children.iter();
@@ -316,7 +323,7 @@ impl World {
         let fences: Option<Vec<Fence>> = cut
             .parents
             .iter()
-            .map(|slice| known(slice)?.cut(cut.epoch, &order(cut)).ok())
+            .map(|slice| known(slice)?.recut(cut.epoch, &token_of_recut(cut)).ok())
             .collect();
         let Some(fences) = fences else { return };
         let mut votes = BTreeSet::new();
@@ -329,9 +336,9 @@ impl World {
         for child in &cut.children {
             let range = child.range();
             let own = votes.iter().copied();
-            let own = own.filter(|voter| range.contains(poll_of(*voter)));
-            let held = Held {
-                fence: Fence::part(cut.epoch, &order(cut)),
+            let own = own.filter(|voter| range.contains(poll_of_voter(*voter)));
+            let held = SliceState {
+                fence: Fence::owner_of_part(cut.epoch, &token_of_recut(cut)),
                 range,
                 votes: own.collect(),
             };
@@ -339,24 +346,26 @@ impl World {
         }
     }
 
-    fn keeps(&self, rule: Rule, claim: Claim) -> bool {
-        let lives = |held: &&Held| matches!(held.fence.holding, Holding::Owner | Holding::Sealed);
+    fn keeps(&self, rule: RecutRule, claim: RecutInvariant) -> bool {
+        let lives =
+            |held: &&SliceState| matches!(held.fence.holding, Holding::Owner | Holding::Sealed);
         match claim {
-            Claim::NothingLost => self.acknowledged.iter().all(|voter| {
+            RecutInvariant::NothingLost => self.acknowledged.iter().all(|voter| {
                 let mut own = self.shard.values().filter(lives);
                 own.any(|held| held.votes.contains(voter))
             }),
-            Claim::NothingDoubled => (0..2).all(|voter| {
+            RecutInvariant::NothingDoubled => (0..2).all(|voter| {
                 let own = self.shard.values();
                 own.filter(|held| held.votes.contains(&voter)).count() <= 1
             }),
-            Claim::OneOwner => (0..2).all(|voter| {
+            RecutInvariant::OneOwner => (0..2).all(|voter| {
                 let owners = self.shard.values().filter(|held| {
-                    held.fence.holding == Holding::Owner && held.range.contains(poll_of(voter))
+                    held.fence.holding == Holding::Owner
+                        && held.range.contains(poll_of_voter(voter))
                 });
                 owners.count() <= 1
             }),
-            Claim::EveryPollHasASlice => {
+            RecutInvariant::EveryPollHasASlice => {
                 let mut froms = self.record.parts.iter().map(|part| part.hash_from);
                 let grow = self.record.parts.windows(2);
                 froms.next() == Some(0)
@@ -364,129 +373,131 @@ impl World {
                         .into_iter()
                         .all(|two| two[0].hash_from < two[1].hash_from)
             }
-            Claim::EndsCalm => self.ends_calm(rule),
+            RecutInvariant::EndsCalm => self.ends_calm(rule),
         }
     }
 
-    /// From a world in which nothing is on its way: one worker goes on alone,
-    /// then everybody votes by the record. Any other world leads to one of
-    /// these by letting its letters arrive.
-    fn ends_calm(&self, rule: Rule) -> bool {
-        if !self.letters.is_empty() || self.workers.iter().any(Option::is_some) {
+    /// Starts from worlds without messages in flight: one worker continues alone, then
+    /// all voters vote by the record. Every other world leads to one of these when its
+    /// messages arrive.
+    fn ends_calm(&self, rule: RecutRule) -> bool {
+        if !self.messages.is_empty() || self.workers.iter().any(Option::is_some) {
             return true;
         }
         let mut world = self.clone();
         for _ in 0..30 {
-            let Some(intends) = world.look(rule, false) else {
+            let Some(planned) = world.observe(rule, false) else {
                 break;
             };
-            world.act(intends);
-            for letter in std::mem::take(&mut world.letters) {
-                world.arrive(rule, &letter);
+            world.act(planned);
+            for message in std::mem::take(&mut world.messages) {
+                world.arrive(rule, &message);
             }
         }
-        let sealed = |held: &Held| held.fence.holding == Holding::Sealed;
+        let sealed = |held: &SliceState| held.fence.holding == Holding::Sealed;
         if world.record.recut.is_some() || world.shard.values().any(sealed) {
             return false;
         }
         for voter in 0..2 {
             if let Some((slice, epoch)) = routed(&world.record.parts, voter) {
-                world.arrive(rule, &Letter::Vote(voter, slice, epoch));
+                world.arrive(rule, &RecutMessage::Vote(voter, slice, epoch));
             }
         }
         world.acknowledged.len() == 2
     }
 }
 
-/// Where a voter's vote goes, by a route.
-fn routed(parts: &[Part], voter: u8) -> Option<(u32, Epoch)> {
-    let hash = poll_of(voter).hash();
+/// The slice and epoch that a router sends a voter's vote to.
+fn routed(parts: &[LayoutSlice], voter: u8) -> Option<(u32, Epoch)> {
+    let hash = poll_of_voter(voter).hash();
     let own = parts.iter().filter(|part| part.hash_from <= hash);
     let own = own.max_by_key(|part| part.hash_from)?;
     Some((own.slice, own.epoch))
 }
 
 impl Model for RecutModel {
-    type State = World;
-    type Action = Happening;
+    type State = RecutWorld;
+    type Action = RecutEvent;
 
-    fn init_states(&self) -> Vec<World> {
-        vec![World::new()]
+    fn init_states(&self) -> Vec<RecutWorld> {
+        vec![RecutWorld::new()]
     }
 
-    fn actions(&self, world: &World, actions: &mut Vec<Happening>) {
+    fn actions(&self, world: &RecutWorld, actions: &mut Vec<RecutEvent>) {
         let bounds = &self.bounds;
         for worker in 0..2_u8 {
             let place = usize::from(worker);
             if world.workers[place].is_some() {
-                actions.push(Happening::Act(worker));
+                actions.push(RecutEvent::Act(worker));
                 continue;
             }
             match &world.record.recut {
-                None if world.begun < bounds.cuts => actions.push(Happening::Claim(worker)),
+                None if world.begun < bounds.cuts => actions.push(RecutEvent::Claim(worker)),
                 None => {}
                 Some(cut) => {
-                    actions.push(Happening::Look(worker));
+                    actions.push(RecutEvent::Look(worker));
                     if cut.phase == RecutPhase::Sealing && world.called_off < bounds.calls_off {
-                        actions.push(Happening::LookLate(worker));
+                        actions.push(RecutEvent::LookLate(worker));
                     }
                 }
             }
         }
-        // The first router hears of everything at once; the second when it does.
+        // The first router is always up to date; the second reads the record by an event.
         if world.routers[1] != world.record.parts {
-            actions.push(Happening::Learn(1));
+            actions.push(RecutEvent::Learn(1));
         }
         for voter in 0..bounds.voters {
             let again = world.waiting.contains(&voter) || world.acknowledged.contains(&voter);
             if !again || world.repeated < bounds.repeats {
-                actions.extend((0..2).map(|router| Happening::Send(voter, router)));
+                actions.extend((0..2).map(|router| RecutEvent::Send(voter, router)));
             }
         }
-        for letter in &world.letters {
-            actions.push(Happening::Arrive(letter.clone()));
+        for message in &world.messages {
+            actions.push(RecutEvent::Arrive(message.clone()));
             if world.copied < bounds.copies {
-                actions.push(Happening::ArriveTwice(letter.clone()));
+                actions.push(RecutEvent::ArriveTwice(message.clone()));
             }
         }
     }
 
-    fn next_state(&self, last: &World, happening: Happening) -> Option<World> {
+    fn next_state(&self, last: &RecutWorld, happening: RecutEvent) -> Option<RecutWorld> {
         let mut world = last.clone();
         match happening {
-            Happening::Claim(_) => {
-                world.record = last.claimed()?;
+            RecutEvent::Claim(_) => {
+                world.record = last.next_claim()?;
                 world.begun += 1;
             }
-            Happening::Look(worker) => {
-                world.workers[usize::from(worker)] = last.look(self.rule, false);
+            RecutEvent::Look(worker) => {
+                world.workers[usize::from(worker)] = last.observe(self.rule, false);
             }
-            Happening::LookLate(worker) => {
-                world.workers[usize::from(worker)] = last.look(self.rule, true);
+            RecutEvent::LookLate(worker) => {
+                world.workers[usize::from(worker)] = last.observe(self.rule, true);
                 world.called_off += 1;
             }
-            Happening::Act(worker) => {
-                let intends = world.workers[usize::from(worker)].take()?;
-                world.act(intends);
+            RecutEvent::Act(worker) => {
+                let planned = world.workers[usize::from(worker)].take()?;
+                world.act(planned);
             }
-            Happening::Learn(router) => {
+            RecutEvent::Learn(router) => {
                 world.routers[usize::from(router)] = world.record.parts.clone();
             }
-            Happening::Send(voter, router) => {
+            RecutEvent::Send(voter, router) => {
                 let again = world.waiting.contains(&voter) || world.acknowledged.contains(&voter);
                 world.repeated += u8::from(again);
                 let parts = &world.routers[usize::from(router)];
                 let (slice, epoch) = routed(parts, voter)?;
-                world.letters.insert(Letter::Vote(voter, slice, epoch));
+                world
+                    .messages
+                    .insert(RecutMessage::Vote(voter, slice, epoch));
                 world.waiting.insert(voter);
             }
-            Happening::Arrive(letter) => {
-                world.letters.remove(&letter);
-                world.arrive(self.rule, &letter);
+            RecutEvent::Arrive(message) => {
+                world.messages.remove(&message);
+                world.arrive(self.rule, &message);
             }
-            Happening::ArriveTwice(letter) => {
+            RecutEvent::ArriveTwice(message) => {
                 world.copied += 1;
-                world.arrive(self.rule, &letter);
+                world.arrive(self.rule, &message);
             }
         }
         world.routers[0] = world.record.parts.clone();
@@ -495,23 +506,36 @@ impl Model for RecutModel {
 
     fn properties(&self) -> Vec<Property<Self>> {
         vec![
-            Property::always(Claim::NothingLost.name(), |model: &Self, world: &World| {
-                world.keeps(model.rule, Claim::NothingLost)
-            }),
             Property::always(
-                Claim::NothingDoubled.name(),
-                |model: &Self, world: &World| world.keeps(model.rule, Claim::NothingDoubled),
+                RecutInvariant::NothingLost.name(),
+                |model: &Self, world: &RecutWorld| {
+                    world.keeps(model.rule, RecutInvariant::NothingLost)
+                },
             ),
-            Property::always(Claim::OneOwner.name(), |model: &Self, world: &World| {
-                world.keeps(model.rule, Claim::OneOwner)
-            }),
             Property::always(
-                Claim::EveryPollHasASlice.name(),
-                |model: &Self, world: &World| world.keeps(model.rule, Claim::EveryPollHasASlice),
+                RecutInvariant::NothingDoubled.name(),
+                |model: &Self, world: &RecutWorld| {
+                    world.keeps(model.rule, RecutInvariant::NothingDoubled)
+                },
             ),
-            Property::always(Claim::EndsCalm.name(), |model: &Self, world: &World| {
-                world.keeps(model.rule, Claim::EndsCalm)
-            }),
+            Property::always(
+                RecutInvariant::OneOwner.name(),
+                |model: &Self, world: &RecutWorld| {
+                    world.keeps(model.rule, RecutInvariant::OneOwner)
+                },
+            ),
+            Property::always(
+                RecutInvariant::EveryPollHasASlice.name(),
+                |model: &Self, world: &RecutWorld| {
+                    world.keeps(model.rule, RecutInvariant::EveryPollHasASlice)
+                },
+            ),
+            Property::always(
+                RecutInvariant::EndsCalm.name(),
+                |model: &Self, world: &RecutWorld| {
+                    world.keeps(model.rule, RecutInvariant::EndsCalm)
+                },
+            ),
         ]
     }
 }

@@ -1,12 +1,12 @@
-//! Every world that the protocol of a move can come to, within bounds; and
-//! every way to break it, noticed.
+//! Explores every world of the migration protocol within bounds, and checks that every
+//! broken rule is noticed.
 //!
 //! ```sh
 //! cargo test -p ballast-sim --test model -- --nocapture   # with the counts
 //! BALLAST_TEST_LONG=1 … --test-threads 1                  # wider bounds too
 //! ```
-//! Each run tells its bounds, how many worlds there are and how deep they go,
-//! and fails if there was one that it did not come to.
+//! Each run prints its bounds, the number of worlds and their depth, and fails if it did
+//! not reach every world.
 
 #![allow(
     clippy::unwrap_used,
@@ -17,14 +17,14 @@
 
 use std::time::Instant;
 
-use ballast_sim::model::{Bounds, Claim, MoveModel, Rule};
+use ballast_sim::model::{BrokenRule, Invariant, MigrationModel, ModelBounds};
 use stateright::{Checker, HasDiscoveries, Model};
 
-/// Everything at once: two voters, two workers of whom one is late and whose
-/// looks take time, two moves, a seal put off, and a letter whose sender has
-/// crashed and which arrives as often as it likes. (Routers are stale, votes
-/// are repeated, and moves are called off and turned round in all of them.)
-const EVERYTHING: Bounds = Bounds {
+/// Everything at once: two voters, two workers, one of which is late, observations that
+/// take time, two migrations, a postponed seal, and a stray message that arrives any
+/// number of times. (In all bounds routers are stale, votes are repeated, and migrations
+/// are aborted and reversed.)
+const EVERYTHING: ModelBounds = ModelBounds {
     clients: 2,
     choices: 1,
     workers: 2,
@@ -34,21 +34,21 @@ const EVERYTHING: Bounds = Bounds {
     retreats: 1,
     strays: 1,
     repairs: 0,
-    give_ups: 0,
+    abandonments: 0,
     leaves: 0,
     sync: false,
 };
 
-/// Voters who change their minds.
-const CHANGED: Bounds = Bounds {
+/// Voters that change their choice.
+const CHANGED: ModelBounds = ModelBounds {
     choices: 2,
     torn: false,
     retreats: 0,
     ..EVERYTHING
 };
 
-/// A watchman beside them, who undoes seals that last.
-const WATCHED: Bounds = Bounds {
+/// In addition, the reconciler that undoes seals that last too long.
+const WATCHED: ModelBounds = ModelBounds {
     workers: 3,
     watchman: true,
     torn: false,
@@ -56,8 +56,8 @@ const WATCHED: Bounds = Bounds {
     ..EVERYTHING
 };
 
-/// Three workers, each taken for dead.
-const FOLLOWED: Bounds = Bounds {
+/// Three workers, each declared dead while it still runs.
+const FOLLOWED: ModelBounds = ModelBounds {
     clients: 1,
     workers: 3,
     torn: false,
@@ -65,8 +65,8 @@ const FOLLOWED: Bounds = Bounds {
     ..EVERYTHING
 };
 
-/// Called off, there, and back; or any other three.
-const THRICE: Bounds = Bounds {
+/// Three migrations: aborted, forward and reverse, or any other three.
+const THRICE: ModelBounds = ModelBounds {
     clients: 1,
     torn: false,
     moves: 3,
@@ -74,44 +74,44 @@ const THRICE: Bounds = Bounds {
     ..EVERYTHING
 };
 
-/// A copy that is found wrong and made anew, by any worker, however late; with
-/// a seal put off in between.
-const MENDED: Bounds = Bounds {
+/// A damaged copy that is repaired by any worker, however late, with a postponed seal in
+/// between.
+const MENDED: ModelBounds = ModelBounds {
     clients: 1,
     moves: 1,
     repairs: 2,
     ..EVERYTHING
 };
 
-/// An owner that is given up in the window, or on the way back, though it may
-/// be there: any router and any worker may still reach it.
-const LOST: Bounds = Bounds {
+/// An owner that is abandoned in the window or during a reverse migration, although any
+/// router and any worker may still reach it.
+const LOST: ModelBounds = ModelBounds {
     torn: false,
     retreats: 0,
-    give_ups: 1,
+    abandonments: 1,
     ..EVERYTHING
 };
 
-/// The same, by somebody who finds a seal that was put off.
-const LOST_PUT_OFF: Bounds = Bounds {
+/// The same, by a worker that finds a postponed seal.
+const LOST_PUT_OFF: ModelBounds = ModelBounds {
     clients: 1,
     retreats: 1,
     ..LOST
 };
 
-/// The same where both sides acknowledge: then nothing at all is lost by it.
-const SYNCED: Bounds = Bounds { sync: true, ..LOST };
+/// The same where both sides acknowledge: then nothing is lost.
+const SYNCED: ModelBounds = ModelBounds { sync: true, ..LOST };
 
-/// Both sides acknowledge, and nobody is given up.
-const BOTH: Bounds = Bounds {
+/// Both sides acknowledge, and no owner is abandoned.
+const BOTH: ModelBounds = ModelBounds {
     sync: true,
     torn: false,
     retreats: 0,
     ..EVERYTHING
 };
 
-/// Copies that are left to be removed later, whoever removes them and whenever.
-const LEFT: Bounds = Bounds {
+/// Copies that are left to be removed later, by any worker at any time.
+const LEFT: ModelBounds = ModelBounds {
     clients: 1,
     torn: false,
     retreats: 1,
@@ -119,8 +119,8 @@ const LEFT: Bounds = Bounds {
     ..EVERYTHING
 };
 
-/// For broken rules: one voter, one move.
-const PLAIN: Bounds = Bounds {
+/// For broken rules: one voter, one migration.
+const PLAIN: ModelBounds = ModelBounds {
     clients: 1,
     choices: 1,
     workers: 2,
@@ -130,52 +130,52 @@ const PLAIN: Bounds = Bounds {
     retreats: 0,
     strays: 0,
     repairs: 0,
-    give_ups: 0,
+    abandonments: 0,
     leaves: 0,
     sync: false,
 };
 
-/// For broken rules: a copy that is made anew.
-const MENDING: Bounds = Bounds {
+/// For broken rules: a copy that is repaired.
+const MENDING: ModelBounds = ModelBounds {
     repairs: 1,
     ..PLAIN
 };
 
-/// For broken rules: a voter who changes its mind.
-const CHANGING: Bounds = Bounds {
+/// For broken rules: a voter that changes its choice.
+const CHANGING: ModelBounds = ModelBounds {
     choices: 2,
     ..PLAIN
 };
 
-/// For broken rules: a second move, and a letter without a sender.
-const TWICE: Bounds = Bounds {
+/// For broken rules: a second migration, and a stray.
+const TWICE: ModelBounds = ModelBounds {
     moves: 2,
     strays: 1,
     ..PLAIN
 };
 
-/// For broken rules: an owner that is given up.
-const LOSING: Bounds = Bounds {
+/// For broken rules: an owner that is abandoned.
+const LOSING: ModelBounds = ModelBounds {
     moves: 2,
-    give_ups: 1,
+    abandonments: 1,
     ..PLAIN
 };
 
-/// For broken rules: an owner that is given up, where both sides acknowledge.
-const SYNCING: Bounds = Bounds {
+/// For broken rules: an owner that is abandoned, where both sides acknowledge.
+const SYNCING: ModelBounds = ModelBounds {
     choices: 2,
     sync: true,
     ..LOSING
 };
 
 /// For broken rules: a copy that is left to be removed later.
-const LEAVING: Bounds = Bounds { leaves: 1, ..PLAIN };
+const LEAVING: ModelBounds = ModelBounds { leaves: 1, ..PLAIN };
 
-/// All worlds within these bounds keep every claim.
+/// Checks that every world within these bounds satisfies every invariant.
 #[allow(clippy::disallowed_methods, reason = "it tells its own pace")]
-fn exhausted(name: &str, bounds: Bounds) {
+fn check_exhaustively(name: &str, bounds: ModelBounds) {
     let began = Instant::now();
-    let model = MoveModel::new(bounds, Rule::Kept);
+    let model = MigrationModel::new(bounds, BrokenRule::None);
     let checker = model.checker().threads(2).spawn_bfs().join();
     let (worlds, depth) = (checker.unique_state_count(), checker.max_depth());
     let took = began.elapsed().as_secs_f64();
@@ -191,27 +191,27 @@ fn exhausted(name: &str, bounds: Bounds) {
 }
 
 #[test]
-fn the_protocol_keeps_its_claims() {
-    exhausted("everything", EVERYTHING);
-    exhausted("changed minds", CHANGED);
-    exhausted("a watchman", WATCHED);
-    exhausted("three workers", FOLLOWED);
-    exhausted("three moves", THRICE);
-    exhausted("a copy made anew", MENDED);
-    exhausted("an owner given up", LOST);
-    exhausted("an owner given up, put off", LOST_PUT_OFF);
-    exhausted("a copy left for later", LEFT);
-    exhausted("both sides acknowledge", BOTH);
-    exhausted("an owner given up, both sides acknowledge", SYNCED);
+fn the_protocol_keeps_its_invariants() {
+    check_exhaustively("everything", EVERYTHING);
+    check_exhaustively("changed minds", CHANGED);
+    check_exhaustively("a watchman", WATCHED);
+    check_exhaustively("three workers", FOLLOWED);
+    check_exhaustively("three moves", THRICE);
+    check_exhaustively("a copy made anew", MENDED);
+    check_exhaustively("an owner given up", LOST);
+    check_exhaustively("an owner given up, put off", LOST_PUT_OFF);
+    check_exhaustively("a copy left for later", LEFT);
+    check_exhaustively("both sides acknowledge", BOTH);
+    check_exhaustively("an owner given up, both sides acknowledge", SYNCED);
 }
 
-/// The claims within wider bounds: hours in all, so each can be run alone.
+/// The invariants within wider bounds: hours in all, so each can run alone.
 mod wider {
     use super::*;
 
-    fn exhausted_at_length(name: &str, bounds: Bounds) {
+    fn check_if_long(name: &str, bounds: ModelBounds) {
         if std::env::var("BALLAST_TEST_LONG").as_deref() == Ok("1") {
-            exhausted(name, bounds);
+            check_exhaustively(name, bounds);
         } else {
             println!("skipped: BALLAST_TEST_LONG=1 tries it");
         }
@@ -219,81 +219,81 @@ mod wider {
 
     #[test]
     fn everything_and_changed_minds() {
-        let bounds = Bounds {
+        let bounds = ModelBounds {
             choices: 2,
             ..EVERYTHING
         };
-        exhausted_at_length("everything, and changed minds", bounds);
+        check_if_long("everything, and changed minds", bounds);
     }
 
     #[test]
     fn two_letters_without_a_sender() {
-        let bounds = Bounds {
+        let bounds = ModelBounds {
             torn: false,
             strays: 2,
             ..EVERYTHING
         };
-        exhausted_at_length("two letters without a sender", bounds);
+        check_if_long("two letters without a sender", bounds);
     }
 
     #[test]
     fn a_watchman_torn_looks_and_a_letter() {
-        let bounds = Bounds {
+        let bounds = ModelBounds {
             torn: true,
             strays: 1,
             ..WATCHED
         };
-        exhausted_at_length("a watchman, torn looks, a letter", bounds);
+        check_if_long("a watchman, torn looks, a letter", bounds);
     }
 
     #[test]
     fn three_workers_and_two_voters() {
-        let bounds = Bounds {
+        let bounds = ModelBounds {
             clients: 2,
             retreats: 1,
             ..FOLLOWED
         };
-        exhausted_at_length("three workers, two voters, put off", bounds);
+        check_if_long("three workers, two voters, put off", bounds);
     }
 
     #[test]
     fn three_moves_and_changed_minds() {
-        let bounds = Bounds {
+        let bounds = ModelBounds {
             clients: 2,
             choices: 2,
             retreats: 1,
             ..THRICE
         };
-        exhausted_at_length("three moves, changed minds, put off", bounds);
+        check_if_long("three moves, changed minds, put off", bounds);
     }
 
     #[test]
     fn copies_made_anew_in_two_moves() {
-        let bounds = Bounds {
+        let bounds = ModelBounds {
             clients: 2,
             moves: 2,
             ..MENDED
         };
-        exhausted_at_length("copies made anew, two moves", bounds);
+        check_if_long("copies made anew, two moves", bounds);
     }
 
     #[test]
     fn an_owner_given_up() {
-        let bounds = Bounds {
+        let bounds = ModelBounds {
             choices: 2,
             retreats: 1,
             ..LOST
         };
-        exhausted_at_length("an owner given up, changed minds, put off", bounds);
+        check_if_long("an owner given up, changed minds, put off", bounds);
     }
 
     #[test]
     fn an_owner_given_up_where_both_acknowledge() {
-        let bounds = Bounds {
+        let bounds = ModelBounds {
             choices: 2,
             ..SYNCED
         };
-        exhausted_at_length(
+        check_if_long(
             "an owner given up, both sides acknowledge, changed minds",
             bounds,
         );
@@ -301,60 +301,116 @@ mod wider {
 
     #[test]
     fn copies_left_for_later() {
-        let bounds = Bounds { clients: 2, ..LEFT };
-        exhausted_at_length("copies left for later, two voters", bounds);
+        let bounds = ModelBounds { clients: 2, ..LEFT };
+        check_if_long("copies left for later, two voters", bounds);
     }
 }
 
-/// Where each broken rule is noticed, and by what.
-const TEETH: [(Rule, Claim, Bounds); 31] = [
-    (Rule::NoFence, Claim::NothingLost, PLAIN),
-    (Rule::PositionBeforeSeal, Claim::NothingLost, PLAIN),
-    (Rule::SealBeforeRecord, Claim::EndsCalm, PLAIN),
-    (Rule::PublishBeforeCommit, Claim::NothingLost, PLAIN),
-    (Rule::ActivateBeforeCommit, Claim::OwnerIsRecorded, PLAIN),
-    (Rule::CleanupWithoutFence, Claim::NothingLost, TWICE),
-    (Rule::UnsealWithoutAbort, Claim::OneOwner, PLAIN),
-    (Rule::UnsealByClock, Claim::OneOwner, PLAIN),
-    (Rule::EpochReused, Claim::EndsCalm, PLAIN),
-    (Rule::SpentForgotten, Claim::EndsCalm, TWICE),
-    (Rule::ReverseAtOldEpoch, Claim::EndsCalm, TWICE),
-    (Rule::AbortAfterCommit, Claim::NothingLost, TWICE),
-    (Rule::DecideFromNotes, Claim::OwnerIsRecorded, PLAIN),
-    (Rule::SwapWithoutCompare, Claim::NothingLost, PLAIN),
+/// Each broken rule, with the invariant that notices it and the bounds that suffice.
+const TEETH: [(BrokenRule, Invariant, ModelBounds); 31] = [
+    (BrokenRule::NoFence, Invariant::NothingLost, PLAIN),
     (
-        Rule::NoToken,
-        Claim::WayBack,
-        Bounds {
+        BrokenRule::PositionBeforeSeal,
+        Invariant::NothingLost,
+        PLAIN,
+    ),
+    (BrokenRule::SealBeforeRecord, Invariant::EndsCalm, PLAIN),
+    (
+        BrokenRule::PublishBeforeCommit,
+        Invariant::NothingLost,
+        PLAIN,
+    ),
+    (
+        BrokenRule::ActivateBeforeCommit,
+        Invariant::OwnerIsRecorded,
+        PLAIN,
+    ),
+    (
+        BrokenRule::CleanupWithoutFence,
+        Invariant::NothingLost,
+        TWICE,
+    ),
+    (BrokenRule::UnsealWithoutAbort, Invariant::OneOwner, PLAIN),
+    (BrokenRule::UnsealByClock, Invariant::OneOwner, PLAIN),
+    (BrokenRule::EpochReused, Invariant::EndsCalm, PLAIN),
+    (BrokenRule::SpentForgotten, Invariant::EndsCalm, TWICE),
+    (BrokenRule::ReverseAtOldEpoch, Invariant::EndsCalm, TWICE),
+    (BrokenRule::AbortAfterCommit, Invariant::NothingLost, TWICE),
+    (
+        BrokenRule::DecideFromMemory,
+        Invariant::OwnerIsRecorded,
+        PLAIN,
+    ),
+    (
+        BrokenRule::SwapWithoutCompare,
+        Invariant::NothingLost,
+        PLAIN,
+    ),
+    (
+        BrokenRule::NoToken,
+        Invariant::WayBack,
+        ModelBounds {
             strays: 0,
             ..THRICE
         },
     ),
-    (Rule::NoVersions, Claim::NothingLost, CHANGING),
-    (Rule::CountForDigest, Claim::NothingLost, CHANGING),
-    (Rule::HistoryLeftBehind, Claim::NothingDoubled, CHANGING),
-    (Rule::RetryIsNew, Claim::NothingLost, CHANGING),
-    (Rule::SealIsNoBarrier, Claim::NothingLost, PLAIN),
-    (Rule::NoGravestone, Claim::EndsCalm, PLAIN),
-    (Rule::NeverReady, Claim::NothingLost, MENDING),
-    (Rule::DiscardAtAnyTime, Claim::NothingLost, MENDING),
-    (Rule::SealedIsTrusted, Claim::ReadsAreTrue, PLAIN),
-    (Rule::GiveUpAtOldEpoch, Claim::EndsCalm, LOSING),
-    (Rule::GiveUpForth, Claim::LossIsBounded, LOSING),
-    (Rule::LostIsPurged, Claim::LossIsBounded, LOSING),
-    (Rule::ForsakenIsReturnedTo, Claim::EndsCalm, LOSING),
-    (Rule::AckAlone, Claim::NothingLost, SYNCING),
-    (Rule::MirrorAnywhere, Claim::NothingLost, SYNCING),
-    (Rule::LeftUnburied, Claim::EndsCalm, LEAVING),
+    (BrokenRule::NoVersions, Invariant::NothingLost, CHANGING),
+    (
+        BrokenRule::CountInsteadOfDigest,
+        Invariant::NothingLost,
+        CHANGING,
+    ),
+    (
+        BrokenRule::RequestsNotCopied,
+        Invariant::NothingDoubled,
+        CHANGING,
+    ),
+    (
+        BrokenRule::RetryCountedAgain,
+        Invariant::NothingLost,
+        CHANGING,
+    ),
+    (
+        BrokenRule::SealWithoutBarrier,
+        Invariant::NothingLost,
+        PLAIN,
+    ),
+    (BrokenRule::NoTombstone, Invariant::EndsCalm, PLAIN),
+    (BrokenRule::ReadySkipped, Invariant::NothingLost, MENDING),
+    (
+        BrokenRule::DiscardAtAnyTime,
+        Invariant::NothingLost,
+        MENDING,
+    ),
+    (
+        BrokenRule::SealedReadsTrusted,
+        Invariant::ReadsAreTrue,
+        PLAIN,
+    ),
+    (BrokenRule::AbandonAtOldEpoch, Invariant::EndsCalm, LOSING),
+    (BrokenRule::AbandonForward, Invariant::LossIsBounded, LOSING),
+    (
+        BrokenRule::AbandonedCopyPurged,
+        Invariant::LossIsBounded,
+        LOSING,
+    ),
+    (
+        BrokenRule::RetreatToAbandonedOwner,
+        Invariant::EndsCalm,
+        LOSING,
+    ),
+    (BrokenRule::AckAlone, Invariant::NothingLost, SYNCING),
+    (BrokenRule::MirrorAnywhere, Invariant::NothingLost, SYNCING),
+    (BrokenRule::LeftoverNotTracked, Invariant::EndsCalm, LEAVING),
 ];
 
 #[test]
 fn every_broken_rule_is_noticed() {
     let tried = TEETH.map(|(rule, ..)| rule);
-    assert_eq!(tried, Rule::BROKEN, "each of them is tried");
+    assert_eq!(tried, BrokenRule::BROKEN, "each of them is tried");
     let mut unnoticed = Vec::new();
     for (rule, claim, bounds) in TEETH {
-        let model = MoveModel::new(bounds, rule);
+        let model = MigrationModel::new(bounds, rule);
         let found = HasDiscoveries::AnyOf([claim.name()].into());
         let checker = model.checker().threads(2).finish_when(found);
         let checker = checker.spawn_bfs().join();

@@ -1,5 +1,5 @@
-//! Every world that a cut of slices can come to, within bounds; and every way
-//! to break it, noticed. `BALLAST_TEST_LONG=1` tries wider bounds.
+//! Explores every world of the recut protocol within bounds, and checks that every
+//! broken rule is noticed. `BALLAST_TEST_LONG=1` explores wider bounds.
 
 #![allow(
     clippy::unwrap_used,
@@ -8,11 +8,11 @@
     clippy::print_stdout
 )]
 
-use ballast_sim::recut::{Bounds, Claim, RecutModel, Rule};
+use ballast_sim::recut::{RecutBounds, RecutInvariant, RecutModel, RecutRule};
 use stateright::{Checker, HasDiscoveries, Model};
 
-/// One cut, called off or not.
-const ONE: Bounds = Bounds {
+/// One recut, aborted or not.
+const ONE: RecutBounds = RecutBounds {
     voters: 2,
     cuts: 1,
     calls_off: 1,
@@ -20,8 +20,8 @@ const ONE: Bounds = Bounds {
     repeats: 1,
 };
 
-/// A split and a merge, or a split that is called off and tried again.
-const TWO: Bounds = Bounds {
+/// A split and a merge, or a split that is aborted and tried again.
+const TWO: RecutBounds = RecutBounds {
     voters: 1,
     cuts: 2,
     calls_off: 1,
@@ -29,9 +29,9 @@ const TWO: Bounds = Bounds {
     repeats: 0,
 };
 
-/// All worlds within these bounds keep every claim.
-fn exhausted(name: &str, bounds: Bounds) {
-    let rule = Rule::Kept;
+/// Checks that every world within these bounds satisfies every invariant.
+fn check_exhaustively(name: &str, bounds: RecutBounds) {
+    let rule = RecutRule::None;
     let model = RecutModel { bounds, rule };
     let checker = model.checker().threads(2).spawn_bfs().join();
     let (worlds, depth) = (checker.unique_state_count(), checker.max_depth());
@@ -41,21 +41,21 @@ fn exhausted(name: &str, bounds: Bounds) {
 }
 
 #[test]
-fn a_cut_keeps_its_claims() {
-    exhausted("one cut, a letter twice", ONE);
-    exhausted("two cuts", TWO);
+fn a_recut_keeps_its_invariants() {
+    check_exhaustively("one cut, a letter twice", ONE);
+    check_exhaustively("two cuts", TWO);
     if std::env::var("BALLAST_TEST_LONG").as_deref() == Ok("1") {
-        exhausted("two cuts, two voters", Bounds { voters: 2, ..TWO });
+        check_exhaustively("two cuts, two voters", RecutBounds { voters: 2, ..TWO });
     }
 }
 
 #[test]
 fn every_broken_rule_is_noticed() {
     for (rule, claims) in [
-        (Rule::CutBeforeSeal, &[Claim::EndsCalm][..]),
-        (Rule::NoFence, &[Claim::NothingLost]),
-        (Rule::AbortAtSameEpoch, &[Claim::EndsCalm]),
-        (Rule::UnsealWithoutAbort, &[Claim::EndsCalm]),
+        (RecutRule::CutBeforeSeal, &[RecutInvariant::EndsCalm][..]),
+        (RecutRule::NoFence, &[RecutInvariant::NothingLost]),
+        (RecutRule::AbortAtSameEpoch, &[RecutInvariant::EndsCalm]),
+        (RecutRule::UnsealWithoutAbort, &[RecutInvariant::EndsCalm]),
     ] {
         let model = RecutModel { bounds: ONE, rule };
         let checker = model

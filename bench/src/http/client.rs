@@ -1,4 +1,4 @@
-//! A client that costs little: HTTP/1.1 over kept connections, by hand.
+//! A cheap client: HTTP/1.1 over persistent connections, written by hand.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -11,24 +11,24 @@ use tokio::net::TcpStream;
 
 use crate::stopwatch::{Samples, Stopwatch};
 
-/// More than a connection asks in a round.
+/// More requests than a connection sends in a round.
 pub(crate) const NUMBERS_PER_CONNECTION: u64 = 100_000;
 
-/// A connection that is kept.
+/// A persistent connection.
 pub(crate) struct Connection {
     pub(crate) stream: TcpStream,
     buffer: Vec<u8>,
 }
 
-/// What a load came to.
-pub(crate) struct Measured {
+/// The result of a load.
+pub(crate) struct LoadResult {
     pub(crate) per_second: f64,
     pub(crate) p50: Duration,
     pub(crate) p99: Duration,
 }
 
-/// Where the body of an answer begins, and how long it is. The client shares
-/// the cores with the server, so this is to cost as little as it can.
+/// Where the body of a response begins, and its length. The client shares the cores with
+/// the server, so parsing has to be cheap.
 fn head(buffer: &[u8]) -> Option<(usize, usize)> {
     let mut headers = [httparse::EMPTY_HEADER; 32];
     let mut answer = httparse::Response::new(&mut headers);
@@ -53,14 +53,14 @@ impl Connection {
         })
     }
 
-    /// Sends a request and reads its answer's body; anything but 2xx is an
+    /// Sends a request and reads the body of its response; any status but 2xx is an
     /// error.
     pub(crate) async fn ask(&mut self, request: &[u8]) -> anyhow::Result<Vec<u8>> {
         let (start, end) = self.exchange(request).await?;
         Ok(self.buffer[start..end].to_vec())
     }
 
-    /// The same, without a copy: where in the buffer the body is.
+    /// Sends a request, and returns where in the buffer the body is, without a copy.
     async fn exchange(&mut self, request: &[u8]) -> anyhow::Result<(usize, usize)> {
         self.buffer.clear();
         self.stream.write_all(request).await?;
@@ -79,8 +79,8 @@ impl Connection {
         }
     }
 
-    /// Sends a body in pieces while the answer is read; counts its lines that
-    /// say "counted".
+    /// Sends a body in pieces while reading the response, and counts its lines that say
+    /// "counted".
     pub(crate) async fn stream(&mut self, head: &[u8], body: &[u8]) -> anyhow::Result<u64> {
         let (mut reading, mut writing) = self.stream.split();
         let send = async {
@@ -110,7 +110,7 @@ impl Connection {
     }
 }
 
-/// What a request's own number is written over.
+/// The placeholder for a request's number.
 pub(crate) const NUMBER: &str = "000000000";
 
 /// A request with a number of its own.
@@ -139,15 +139,15 @@ impl Numbered {
     }
 }
 
-/// Asks over many connections for a while. Each request has a number of its
-/// own, counted up from `first`.
+/// Sends requests over many connections for a while. Each request has a unique number,
+/// counted up from `first`.
 pub(crate) async fn load(
     address: SocketAddr,
     connections: usize,
     time: Duration,
     first: u64,
     request: &[u8],
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<LoadResult> {
     let mut tasks = Vec::new();
     let total = Arc::new(AtomicU64::new(0));
     for n in 0..connections as u64 {
@@ -176,7 +176,7 @@ pub(crate) async fn load(
         all.merge(task.await.context("a client failed")??);
     }
     let seconds = began.elapsed().as_secs_f64();
-    Ok(Measured {
+    Ok(LoadResult {
         per_second: total.load(Ordering::Relaxed) as f64 / seconds,
         p50: all.quantile(0.5),
         p99: all.quantile(0.99),

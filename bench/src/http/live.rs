@@ -1,4 +1,4 @@
-//! Many viewers of one poll while votes arrive: how far behind is the last?
+//! Many viewers of one poll while votes arrive: how far behind is the slowest?
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use crate::table::{Table, thousands};
 const VIEWERS: usize = 1_000;
 const VOTES_PER_SECOND: u64 = 20_000;
 const SECONDS: u64 = 10;
-/// Votes are sent in portions, so many times a second.
+/// Votes are sent in batches, this many times a second.
 const PORTIONS: u64 = 20;
 
 /// What a viewer has seen.
@@ -34,7 +34,7 @@ pub(super) async fn run(tenant: &Tenant) -> anyhow::Result<()> {
         connection.stream.write_all(&poll.watch()).await?;
         tokio::spawn(watch(connection, seen.clone(), n));
     }
-    // Everybody has seen the beginning.
+    // Every viewer has received the first event.
     while seen
         .iter()
         .any(|one| one.events.load(Ordering::Relaxed) == 0)
@@ -95,7 +95,7 @@ pub(super) async fn run(tenant: &Tenant) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Reads events for ever; the last total counts.
+/// Reads events without end; the last total counts.
 async fn watch(mut connection: Connection, seen: Arc<Vec<Seen>>, place: usize) {
     let mut buffer = Vec::new();
     loop {
@@ -121,8 +121,8 @@ async fn watch(mut connection: Connection, seen: Arc<Vec<Seen>>, place: usize) {
     }
 }
 
-/// Looks at all viewers again and again: how long has the one that is farthest
-/// behind been lacking a vote that was acknowledged?
+/// Checks all viewers repeatedly: how long has the slowest viewer lacked an acknowledged
+/// vote?
 async fn observe(
     seen: Arc<Vec<Seen>>,
     truth: Arc<Mutex<Vec<(Duration, u64)>>>,

@@ -1,6 +1,6 @@
-//! A running Ballast over HTTP, beside a bare axum handler that reads the same
-//! requests and answers as many bytes. Both are processes of their own on this
-//! machine, asked by the same client over the same number of connections.
+//! A running Ballast over HTTP, compared with a bare axum handler that reads the same
+//! requests and answers with as many bytes. Both are separate processes on this machine,
+//! measured with the same client over the same number of connections.
 
 pub(crate) mod bare;
 pub(crate) mod client;
@@ -14,11 +14,11 @@ use self::server::{Ballast, Bare, Tenant};
 use crate::stopwatch::Stopwatch;
 use crate::table::{Table, ratio, thousands};
 
-/// Connections at the same time.
+/// Concurrent connections.
 const CONNECTIONS: usize = 64;
-/// Rounds of each contender; the middle one counts.
+/// Rounds of each contender; the median counts.
 const ROUNDS: usize = 5;
-/// How long a round takes.
+/// The length of a round.
 const ROUND: Duration = Duration::from_secs(2);
 
 /// Prints the tables.
@@ -32,7 +32,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
     ballast.stop().await
 }
 
-/// Single requests beside the bare handler.
+/// Single requests, compared with the bare handler.
 async fn requests(ballast: &Ballast, tenant: &Tenant, bare: &Bare) -> anyhow::Result<()> {
     let poll = tenant.poll("single votes").await?;
     let mut table = Table::new(&[
@@ -75,9 +75,12 @@ async fn requests(ballast: &Ballast, tenant: &Tenant, bare: &Bare) -> anyhow::Re
     Ok(())
 }
 
-/// Prints two kinds of rounds beside each other, and the first as a share of the
-/// second.
-pub(crate) fn beside(title: &str, names: [&str; 2], rounds: [Vec<client::Measured>; 2]) {
+/// Prints two kinds of rounds next to each other, and the first as a share of the second.
+pub(crate) fn print_comparison(
+    title: &str,
+    names: [&str; 2],
+    rounds: [Vec<client::LoadResult>; 2],
+) {
     let [ours, floor] = rounds.map(middle);
     let mut table = Table::new(&["one vote, durable", "/s", "p50", "p99"]);
     for (name, it) in names.into_iter().zip([&ours, &floor]) {
@@ -93,8 +96,8 @@ pub(crate) fn beside(title: &str, names: [&str; 2], rounds: [Vec<client::Measure
     table.print(title);
 }
 
-/// The round that counts.
-fn middle(mut rounds: Vec<client::Measured>) -> client::Measured {
+/// The median round.
+fn middle(mut rounds: Vec<client::LoadResult>) -> client::LoadResult {
     rounds.sort_by(|one, two| one.per_second.total_cmp(&two.per_second));
     rounds.swap_remove(rounds.len() / 2)
 }

@@ -33,13 +33,13 @@ pub(crate) struct Poll {
     key: String,
 }
 
-/// A process that answers and does nothing.
+/// A process that answers without doing any work.
 pub(crate) struct Bare {
     pub(crate) address: SocketAddr,
     _process: Child,
 }
 
-/// The binary beside this one.
+/// The binary in the same directory as this one.
 fn binary() -> anyhow::Result<PathBuf> {
     let own = std::env::current_exe()?;
     let path = own.with_file_name("ballast");
@@ -50,12 +50,12 @@ fn binary() -> anyhow::Result<PathBuf> {
 }
 
 impl Ballast {
-    /// Starts one in a directory of its own, as little set as can be.
+    /// Starts Ballast in a new directory, with minimal configuration.
     pub(crate) async fn start() -> anyhow::Result<Self> {
         Self::start_with(tempfile::tempdir()?, &[]).await
     }
 
-    /// Starts one with more arguments, in this directory.
+    /// Starts Ballast with more arguments, in this directory.
     pub(crate) async fn start_with(
         place: tempfile::TempDir,
         args: &[&str],
@@ -98,7 +98,7 @@ impl Ballast {
         Ok(token.trim().to_owned())
     }
 
-    /// Has an operator's command run; what it prints.
+    /// Runs an operator's command, and returns its output.
     pub(crate) async fn run(&self, args: &[&str]) -> anyhow::Result<String> {
         let done = Command::new(binary()?)
             .args(["--url", &self.url])
@@ -135,7 +135,7 @@ impl Tenant {
         self.poll_over(title, &mut self.connect().await?).await
     }
 
-    /// The same, over a connection that is there.
+    /// Creates a poll over an existing connection.
     pub(crate) async fn poll_over(
         &self,
         title: &str,
@@ -159,7 +159,7 @@ impl Tenant {
         })
     }
 
-    /// A connection of its own.
+    /// Opens a connection.
     pub(crate) async fn connect(&self) -> anyhow::Result<Connection> {
         Connection::open(self.address).await
     }
@@ -252,7 +252,7 @@ async fn first_line(process: &mut Child) -> anyhow::Result<String> {
     let mut reader = BufReader::new(stdout);
     let mut line = String::new();
     reader.read_line(&mut line).await?;
-    // What it says later is nobody's concern, but the pipe must not fill up.
+    // Drain the pipe, so that it does not fill up.
     tokio::spawn(async move {
         let mut rest = String::new();
         while reader.read_line(&mut rest).await.is_ok_and(|read| read > 0) {

@@ -1,11 +1,11 @@
-//! How fast a slice is copied from one shard to another, as a move does it,
-//! beside the engine's own limit: the same pages imported from memory.
+//! How fast a slice is copied from one shard to another by a migration, compared with the
+//! engine's own limit: the same pages imported from memory.
 
 use std::path::Path;
 
-use ballast_migration_engine::copy::Copied;
+use ballast_migration_engine::copy::CopyProgress;
 use ballast_vote_shard::VoteShard;
-use ballast_vote_shard::shard::{Change, Cursor};
+use ballast_vote_shard::shard::{Cursor, ExportedRow};
 
 use super::engines::{Moving, slice};
 use super::room;
@@ -13,11 +13,11 @@ use crate::stopwatch::Stopwatch;
 use crate::table::{Table, ratio, thousands};
 use crate::votes;
 
-/// A page as a move asks for it.
+/// The size of a page, as in a migration.
 const PAGE_BYTES: usize = 1 << 20;
-/// Pages are kept in memory, so there is a limit.
+/// Pages are kept in memory, so the size is limited.
 const VOTES_MAX: u64 = 2_000_000;
-/// Each is done so often, by turns; the middle one counts.
+/// Each is measured this often, by turns; the median counts.
 const ROUNDS: usize = 3;
 
 /// Prints the table.
@@ -38,7 +38,7 @@ pub(super) async fn run(directory: &Path, largest: u64) -> anyhow::Result<()> {
             let place = room(directory)?;
             let moving = Moving::new(place.path(), polls, votes).await?;
             let watch = Stopwatch::start();
-            moving.copy(&mut Copied::default()).await?;
+            moving.copy(&mut CopyProgress::default()).await?;
             copies.push(votes as f64 / watch.elapsed().as_secs_f64());
             let watch = Stopwatch::start();
             let pages = exported(&moving).await?;
@@ -66,7 +66,7 @@ pub(super) async fn run(directory: &Path, largest: u64) -> anyhow::Result<()> {
 }
 
 /// All pages of a slice, in memory.
-async fn exported(moving: &Moving) -> anyhow::Result<Vec<Vec<Change>>> {
+async fn exported(moving: &Moving) -> anyhow::Result<Vec<Vec<ExportedRow>>> {
     let (mut pages, mut cursor) = (Vec::new(), Cursor::Start);
     loop {
         let page = moving

@@ -3,40 +3,40 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use ballast_domain::poll::{Ballot, Choice, ItemSpec, Poll, PollOptions, PollSpec, RequestId};
+use ballast_domain::poll::{Ballot, ItemSpec, Poll, PollOptions, PollSpec, RequestId, VoteChoice};
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, ShardId, VoterId};
-use ballast_migration_engine::copy::{Ahead, Copied};
-use ballast_migration_engine::worker::Sides;
+use ballast_migration_engine::copy::{CopyProgress, PrefetchedPage};
+use ballast_migration_engine::worker::MigrationSides;
 use ballast_vote_shard::embedded::EmbeddedShard;
-use ballast_vote_shard::shard::{MoveId, Order};
-use ballast_vote_shard::{At, ShardError, ShardResult, Shards, VoteShard};
+use ballast_vote_shard::shard::{MigrationId, MigrationToken};
+use ballast_vote_shard::{FencedSlice, ShardDirectory, ShardError, ShardResult, VoteShard};
 
 use crate::sample::AT;
 use crate::votes;
 
-/// Votes in one call, and calls at once.
+/// Votes per call, and concurrent calls.
 const BATCH: u64 = 1_024;
 const CALLS: usize = 16;
-/// Polls that are created at once.
+/// Polls created concurrently.
 const POLLS_AT_ONCE: u64 = 512;
 
-/// A slice that moves.
+/// A slice that is moved.
 pub(super) struct Moving {
-    pub(super) sides: Sides,
+    pub(super) sides: MigrationSides,
     source: Arc<EmbeddedShard>,
-    pub(super) order: Order,
+    pub(super) order: MigrationToken,
     pub(super) epoch: Epoch,
     polls: Vec<Poll>,
-    /// Who voted.
+    /// The voters.
     pub(super) voters: u64,
 }
 
 /// Both shards.
 struct Two([(ShardId, Arc<EmbeddedShard>); 2]);
 
-impl Shards for Two {
+impl ShardDirectory for Two {
     fn shard(&self, id: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
         let found = self.0.iter().find(|(own, _)| own == id);
         let found = found.ok_or_else(|| ShardError::unavailable("there is no such shard"))?;
@@ -52,7 +52,7 @@ pub(super) fn slice() -> anyhow::Result<SliceId> {
 }
 
 impl Moving {
-    /// A slice with so many polls and votes on one shard, and another shard
+    /// Creates a slice with this many polls and votes on one shard, and another shard
     /// that is prepared for it.
     pub(super) async fn new(directory: &Path, polls: u64, votes: u64) -> anyhow::Result<Self> {
         let source = Arc::new(votes::shard(&directory.join("source"))?);
@@ -63,17 +63,17 @@ impl Moving {
         ]);
         let [(from, _), (to, _)] = &two.0;
         let mut moving = Self {
-            sides: Sides::find(&two, None, from, to)?,
+            sides: MigrationSides::find(&two, None, from, to)?,
             source,
-            order: Order {
-                move_id: MoveId("m".to_owned()),
+            order: MigrationToken {
+                move_id: MigrationId("m".to_owned()),
                 token: 1,
             },
             epoch: Epoch::FIRST,
             polls: Vec::new(),
             voters: 0,
         };
-        moving.source.found(&moving.at()?).await?;
+        moving.source.adopt(&moving.at()?).await?;
         moving.create(polls).await?;
         moving.vote(votes).await?;
         moving.source.checkpoint().await?;
@@ -81,17 +81,17 @@ impl Moving {
         Ok(moving)
     }
 
-    fn at(&self) -> anyhow::Result<At> {
-        Ok(At {
+    fn at(&self) -> anyhow::Result<FencedSlice> {
+        Ok(FencedSlice {
             slice: slice()?,
             epoch: self.epoch,
         })
     }
 
-    /// Has a shard make room for the slice.
+    /// Prepares a shard for the slice.
     pub(super) async fn prepare(&self, target: &dyn VoteShard) -> anyhow::Result<()> {
         let key = self.source.slice_key(&slice()?).await?;
-        let at = At {
+        let at = FencedSlice {
             slice: slice()?,
             epoch: Epoch(2),
         };
@@ -118,7 +118,7 @@ impl Moving {
         Ok(())
     }
 
-    /// Has so many more vote, spread over the polls.
+    /// Casts this many more votes, spread over the polls.
     pub(super) async fn vote(&mut self, votes: u64) -> anyhow::Result<()> {
         let end = self.voters + votes;
         while self.voters < end {
@@ -146,7 +146,7 @@ impl Moving {
                 poll: poll.poll_id,
                 item: poll.item_id((n % 2) as u16),
                 voter: VoterId::new(&format!("voter-{n:08}"))?,
-                choice: Choice::For,
+                choice: VoteChoice::For,
                 request: RequestId(n),
                 arrived_at: AT,
                 if_revision: None,
@@ -155,13 +155,13 @@ impl Moving {
         (self.voters..self.voters + some).map(one).collect()
     }
 
-    /// Copies until nothing is left; how many pages that took.
-    pub(super) async fn copy(&self, copied: &mut Copied) -> anyhow::Result<u64> {
-        let (slice, mut ahead, mut pages) = (slice()?, Ahead::default(), 0);
+    /// Copies until nothing is left, and returns the number of pages.
+    pub(super) async fn copy(&self, copied: &mut CopyProgress) -> anyhow::Result<u64> {
+        let (slice, mut ahead, mut pages) = (slice()?, PrefetchedPage::default(), 0);
         loop {
             pages += 1;
             let sides = &self.sides;
-            let carried = sides.carry_ahead(&slice, &self.order, copied, &mut ahead);
+            let carried = sides.copy_page_with_prefetch(&slice, &self.order, copied, &mut ahead);
             let carried = carried.await?;
             if carried.caught_up {
                 return Ok(pages);
@@ -169,13 +169,13 @@ impl Moving {
         }
     }
 
-    /// Takes no more votes.
+    /// Seals the source.
     pub(super) async fn seal(&mut self) -> anyhow::Result<()> {
         self.epoch = Epoch(self.epoch.0 + 1);
         Ok(self.source.seal(&self.at()?, &self.order).await?)
     }
 
-    /// Takes votes again.
+    /// Unseals the source.
     pub(super) async fn unseal(&mut self) -> anyhow::Result<()> {
         self.epoch = Epoch(self.epoch.0 + 1);
         Ok(self.source.unseal(&self.at()?, &self.order).await?)

@@ -1,22 +1,21 @@
-//! What the time within the pause goes to: sealing, copying the rest, comparing
-//! both sides. By what is stored, by how many polls there are, and by what
-//! changed since the last round. Beside it, what it takes to compare poll by
-//! poll.
+//! Where the time of the write pause goes: sealing, copying the rest, comparing both
+//! sides. By the stored rows, by the number of polls, and by the changes since the last
+//! round. Also measures a comparison poll by poll.
 
 use std::path::Path;
 
-use ballast_migration_engine::copy::Copied;
-use ballast_migration_engine::worker::differing;
+use ballast_migration_engine::copy::CopyProgress;
+use ballast_migration_engine::worker::differing_polls;
 
 use super::engines::{Moving, slice};
 use super::room;
 use crate::stopwatch::{Samples, Stopwatch};
 use crate::table::{Table, thousands};
 
-/// Each is done so often; the middle one counts.
+/// Each is measured this often; the median counts.
 const ROUNDS: usize = 9;
 
-/// What is varied.
+/// The parameter that varies.
 #[derive(Clone, Copy)]
 struct Case {
     stored: u64,
@@ -24,7 +23,7 @@ struct Case {
     changed: u64,
 }
 
-/// What each part took.
+/// How long each part took.
 struct Parts {
     seal: Samples,
     rest: Samples,
@@ -84,7 +83,7 @@ async fn measure(directory: &Path, case: Case) -> anyhow::Result<Parts> {
     let place = room(directory)?;
     let mut moving = Moving::new(place.path(), case.polls, case.stored).await?;
     let slice = slice()?;
-    let mut copied = Copied::default();
+    let mut copied = CopyProgress::default();
     let mut parts = Parts {
         seal: Samples::new(),
         rest: Samples::new(),
@@ -92,7 +91,7 @@ async fn measure(directory: &Path, case: Case) -> anyhow::Result<Parts> {
         each_poll: Samples::new(),
     };
     for _ in 0..ROUNDS {
-        // As before a cutover: nearly everything is there, and was compared.
+        // Like before a cutover: nearly everything is copied and compared.
         moving.copy(&mut copied).await?;
         moving.sides.compare(&slice).await?;
         moving.vote(case.changed).await?;
@@ -108,7 +107,7 @@ async fn measure(directory: &Path, case: Case) -> anyhow::Result<Parts> {
         anyhow::ensure!(compared.is_equal(), "both sides differ: {compared:?}");
         let watch = Stopwatch::start();
         let (source, target) = moving.sides.digests(&slice).await?;
-        anyhow::ensure!(differing(&source, &target).is_empty());
+        anyhow::ensure!(differing_polls(&source, &target).is_empty());
         parts.each_poll.add(watch.elapsed());
         moving.unseal().await?;
     }

@@ -1,5 +1,5 @@
-//! A slice goes to another shard while it is being voted on: how long nobody
-//! can vote, and what the move costs those beside it.
+//! A slice moves to another shard during votes: how long is the write pause, and what
+//! does the migration cost its neighbours.
 //!
 //! ```text
 //!   pause        a running ballast: moves to and fro under 5,000 votes a second,
@@ -12,8 +12,8 @@
 //!   inside       two engines in this process: what the time within the pause
 //!                goes to, by what is stored, by polls and by what changed
 //! ```
-//! `operator` asks for moves over the admin API, `voters` vote at a steady rate
-//! and note when they were answered.
+//! `operator` starts migrations over the admin API; `voters` vote at a steady rate and
+//! record when they were answered.
 
 mod copy;
 mod engines;
@@ -29,7 +29,7 @@ use std::path::Path;
 
 use crate::options::Options;
 
-/// What is too large to be moved unless it is asked for.
+/// Tenants above this size are only moved on request.
 const LARGE: u64 = 10_000_000;
 
 /// A tenant of a size, and how often it is moved.
@@ -65,14 +65,14 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What the parts within this process go up to: tenants of a size that was asked
-/// for, and of a million at the least.
+/// The largest tenant for the benchmarks in this process: the requested sizes, and at
+/// least a million.
 fn largest(sizes: &[Size]) -> u64 {
     let sizes = sizes.iter().map(|size| size.votes);
     sizes.max().unwrap_or(0).max(1_000_000)
 }
 
-/// A directory in another, removed when it is dropped.
+/// A subdirectory that is removed when it is dropped.
 fn room(directory: &Path) -> anyhow::Result<tempfile::TempDir> {
     std::fs::create_dir_all(directory)?;
     Ok(tempfile::tempdir_in(directory)?)

@@ -1,5 +1,5 @@
-//! What a move does to others: two tenants that stay, one on each shard, vote
-//! at a steady rate while a third one with a million votes goes to and fro.
+//! What a migration costs other tenants: two tenants that stay, one on each shard, vote
+//! at a steady rate while a third one with a million votes moves back and forth.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use crate::table::{Table, ratio};
 
 const SHARDS: [&str; 2] = ["shard-1", "shard-2"];
 const MOVING: u64 = 1_000_000;
-/// Voters of each that stays, and their votes per second.
+/// The voters of each tenant that stays, and their votes per second.
 const VOTERS: u64 = 10_000;
 const VOTES_PER_SECOND: u64 = 500;
-/// Times that it moves, each after as long a calm.
+/// The number of migrations, each after a quiet span of the same length.
 const MOVES: usize = 10;
-/// A move is compared with a calm at least so long.
+/// The shortest quiet span that a migration is compared with.
 const CALM_MIN: Duration = Duration::from_secs(2);
 
 /// Prints the table.
@@ -46,7 +46,7 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     let (mut calms, mut moves) = (Vec::new(), Vec::new());
     let mut last = CALM_MIN;
     for n in 1..=MOVES {
-        // By turns, so that what else happens on the machine meets both.
+        // By turns, so that other load on the machine affects both.
         let from = clock.elapsed();
         tokio::time::sleep(last.max(CALM_MIN)).await;
         let begun = clock.elapsed();
@@ -105,15 +105,15 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// A move.
+/// A migration.
 struct Move {
     course: Course,
-    /// The number of the shard it went to.
+    /// The number of the target shard.
     target: usize,
 }
 
 impl Move {
-    /// Who stays on its target, or on its source.
+    /// The tenant that stays on the target, or on the source.
     fn neighbour(&self, on_target: bool) -> usize {
         if on_target {
             self.target
@@ -123,7 +123,7 @@ impl Move {
     }
 }
 
-/// Prints what is felt of each phase.
+/// Prints the effect of each phase.
 fn by_phase(moves: &[Move], votes: &[Vec<Answered>]) {
     let heads = [
         "phase",

@@ -1,4 +1,4 @@
-//! An operator who has tenants moved, over the admin API.
+//! An operator that moves tenants over the admin API.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -10,9 +10,9 @@ use crate::http::client::Connection;
 use crate::http::server::Ballast;
 use crate::stopwatch::Stopwatch;
 
-/// How often it is looked whether a move is over.
+/// How often to check whether a migration has ended.
 const LOOK: Duration = Duration::from_millis(10);
-/// How long a move may take.
+/// How long a migration may take.
 const PATIENCE: u32 = 60_000;
 
 /// An operator.
@@ -21,16 +21,16 @@ pub(super) struct Operator {
     token: String,
 }
 
-/// A move that is over.
+/// A migration that has ended.
 #[derive(Debug, Clone)]
 pub(super) struct Moved {
-    /// How long nobody could vote, as the certificate says.
+    /// The write pause, as the certificate says.
     pub(super) pause_ms: u64,
-    /// How long all of it took.
+    /// The duration of the migration.
     pub(super) took_ms: u64,
-    /// How often the cutover was put off.
+    /// How often the cutover was postponed.
     pub(super) put_off: u64,
-    /// When it was first seen in each of its phases, after it was asked for.
+    /// When each of its phases was first seen, after it was requested.
     pub(super) phases: Vec<(Duration, String)>,
 }
 
@@ -47,29 +47,28 @@ impl Operator {
         let request = format!(
             "{method} /admin/v1{path} HTTP/1.1\r\nhost: b\r\nauthorization: Bearer {token}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n{body}"
         );
-        // A connection that rests for long is closed, and this one may.
+        // The server closes idle connections, and this one may be idle for long.
         let mut connection = Connection::open(self.address).await?;
         let answer = connection.ask(request.as_bytes()).await?;
         Ok(serde_json::from_slice(&answer)?)
     }
 
     /// The shard that a tenant is on.
-    pub(super) async fn shard_of(&mut self, tenant: &str) -> anyhow::Result<String> {
+    pub(super) async fn find_shard(&mut self, tenant: &str) -> anyhow::Result<String> {
         let shown = self.ask("GET", &format!("/tenants/{tenant}"), "").await?;
         let shard = shown["slices"][0]["shardID"].as_str();
         Ok(shard.context("a tenant is somewhere")?.to_owned())
     }
 
-    /// Has a tenant be on a shard.
+    /// Makes sure that a tenant is on a shard.
     pub(super) async fn place(&mut self, tenant: &str, shard: &str) -> anyhow::Result<()> {
-        if self.shard_of(tenant).await? != shard {
+        if self.find_shard(tenant).await? != shard {
             self.move_to(tenant, shard).await?;
         }
         Ok(())
     }
 
-    /// Moves a tenant and waits until that is over, with nothing kept at the
-    /// source.
+    /// Moves a tenant without a window, and waits until the migration has ended.
     pub(super) async fn move_to(&mut self, tenant: &str, shard: &str) -> anyhow::Result<Moved> {
         let body = format!(r#"{{"toShardID":"{shard}","windowMs":0}}"#);
         let begun = self
@@ -97,7 +96,7 @@ impl Operator {
 }
 
 impl Operator {
-    /// Moves a tenant up to its window, which stays open; the move's name.
+    /// Moves a tenant up to its window, which stays open, and returns the migration's id.
     pub(super) async fn open_window(
         &mut self,
         tenant: &str,
@@ -113,7 +112,7 @@ impl Operator {
         Ok(id.to_owned())
     }
 
-    /// Ends a move's window, and waits until it is over.
+    /// Ends a migration's window, and waits until the migration has ended.
     pub(super) async fn complete(&mut self, id: &str) -> anyhow::Result<()> {
         self.ask("POST", &format!("/migrations/{id}/complete"), "")
             .await?;

@@ -1,6 +1,5 @@
-//! How long nobody can vote at the cutover: moves to and fro between two shards
-//! of a running ballast, while the tenant's voters change their votes 5,000 times
-//! a second.
+//! The write pause at the cutover: migrations back and forth between two shards of a
+//! running ballast, while the tenant's voters change their votes 5,000 times a second.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,25 +17,25 @@ use crate::stopwatch::{Samples, Stopwatch};
 use crate::table::{Table, thousands};
 
 const VOTES_PER_SECOND: u64 = 5_000;
-/// Votes that are sent at once while a tenant is filled.
+/// Concurrent votes while a tenant is filled.
 const FILL: u64 = 500_000;
 const SHARDS: [&str; 2] = ["shard-1", "shard-2"];
-/// Voting before the first move, for comparison.
+/// How long votes are measured before the first migration, for comparison.
 const CALM: Duration = Duration::from_secs(5);
 
-/// What the moves of one tenant came to.
-struct Measured {
+/// The measurements of one tenant's migrations.
+struct PauseMeasurements {
     moves: Vec<Moved>,
-    /// The longest time without an answer during each move.
+    /// The longest time without an answer during each migration.
     silences: Samples,
-    /// The same, phase by phase: how long each took, and its longest time
-    /// without an answer.
+    /// The same for each phase: how long it took, and its longest time without an answer.
     by_phase: Vec<(String, Samples, Samples)>,
-    /// The longest time without an answer in spans as long, without a move.
+    /// The longest time without an answer in spans of the same length without a
+    /// migration.
     calm_silence: Duration,
-    /// How long votes took that were due in the second around it.
+    /// The latency of votes that were due in the second around a migration.
     around: Samples,
-    /// How long votes took before the first move.
+    /// The latency of votes before the first migration.
     calm: Samples,
     answered: u64,
     failed: u64,
@@ -100,7 +99,7 @@ pub(super) async fn run(directory: &Path, sizes: &[Size]) -> anyhow::Result<()> 
     Ok(())
 }
 
-fn row(size: &Size, it: &Measured) -> Vec<String> {
+fn row(size: &Size, it: &PauseMeasurements) -> Vec<String> {
     let mut pauses = Samples::new();
     for moved in &it.moves {
         pauses.add(Duration::from_millis(moved.pause_ms));
@@ -128,14 +127,14 @@ fn row(size: &Size, it: &Measured) -> Vec<String> {
     ]
 }
 
-async fn measure(ballast: &Ballast, size: Size) -> anyhow::Result<Measured> {
+async fn measure(ballast: &Ballast, size: Size) -> anyhow::Result<PauseMeasurements> {
     let tenant = ballast.tenant("acme").await?;
     let poll = filled(&tenant, size.votes).await?;
     let mut operator = Operator::new(ballast).await?;
     operator.place("acme", SHARDS[0]).await?;
     let clock = Arc::new(Stopwatch::start());
     let voters = Voters::start(&tenant, &poll, size.votes, VOTES_PER_SECOND, &clock).await?;
-    // The first second is theirs alone to come into being.
+    // Skip the first second, in which the connections are opened.
     tokio::time::sleep(Duration::from_secs(1)).await;
     let calm_from = clock.elapsed();
     tokio::time::sleep(CALM).await;
@@ -165,7 +164,7 @@ async fn measure(ballast: &Ballast, size: Size) -> anyhow::Result<Measured> {
     }
     let mut calm = Samples::new();
     add(&mut calm, &votes.answered, calm_from, calm_to);
-    Ok(Measured {
+    Ok(PauseMeasurements {
         moves,
         silences,
         by_phase: by_phase(&courses, &votes.answered),
@@ -178,7 +177,7 @@ async fn measure(ballast: &Ballast, size: Size) -> anyhow::Result<Measured> {
     })
 }
 
-/// Where within the moves nobody was answered.
+/// Prints in which phases the longest times without an answer were.
 fn by_phase(courses: &[Course], votes: &[Answered]) -> Vec<(String, Samples, Samples)> {
     let names = phases::names(courses.iter()).into_iter();
     let felt = names.map(|phase| {
@@ -199,7 +198,7 @@ fn add(samples: &mut Samples, votes: &[Answered], from: Duration, to: Duration) 
     }
 }
 
-/// A poll in which so many have voted.
+/// Creates a poll with this many votes.
 pub(super) async fn filled(tenant: &Tenant, votes: u64) -> anyhow::Result<Poll> {
     let poll = tenant.poll("the one that moves").await?;
     let mut connection = tenant.connect().await?;

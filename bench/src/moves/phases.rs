@@ -1,10 +1,10 @@
-//! A move by the clock of its run, phase by phase.
+//! A migration's phases, by the clock of the run.
 
 use std::time::Duration;
 
 use super::operator::Moved;
 
-/// When a move was in which of its phases.
+/// When a migration was in which phase.
 pub(super) struct Course {
     pub(super) begun: Duration,
     pub(super) ended: Duration,
@@ -20,7 +20,7 @@ impl Course {
         }
     }
 
-    /// From when to when it was in each of its phases.
+    /// The span of each phase.
     pub(super) fn spans(&self) -> impl Iterator<Item = (&str, Duration, Duration)> {
         let ends = self.phases.iter().skip(1);
         let ends = ends.map(|(since, _)| self.begun + *since);
@@ -30,7 +30,7 @@ impl Course {
     }
 }
 
-/// The phases that these moves went through, in the order they were first seen.
+/// The phases of these migrations, in the order in which they were first seen.
 pub(super) fn names<'a>(courses: impl Iterator<Item = &'a Course>) -> Vec<&'a str> {
     let mut names: Vec<&str> = Vec::new();
     for (phase, ..) in courses.flat_map(Course::spans) {

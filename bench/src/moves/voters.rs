@@ -1,9 +1,8 @@
-//! Those who vote at a steady rate, whatever becomes of their votes, and note
-//! when they were answered.
+//! Voters that vote at a steady rate, whether they are answered or not, and record when
+//! they were answered.
 //!
-//! A vote is due at a moment that does not depend on the answers before it, and
-//! waited for from that moment on: so a pause counts for all who would have voted
-//! in it.
+//! A vote is due at a time that does not depend on earlier answers, and its latency
+//! counts from that time. So a write pause counts for every vote that was due in it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -34,23 +33,23 @@ impl Answered {
     }
 }
 
-/// Votes that are being cast.
+/// Running voters.
 pub(super) struct Voters {
     stop: Arc<AtomicBool>,
     failed: Arc<AtomicU64>,
     tasks: Vec<JoinHandle<anyhow::Result<Vec<Answered>>>>,
 }
 
-/// What became of them.
-pub(super) struct Votes {
+/// The answered and failed votes.
+pub(super) struct RecordedVotes {
     /// In the order of their answers.
     pub(super) answered: Vec<Answered>,
     pub(super) failed: u64,
 }
 
 impl Voters {
-    /// Has the voters of a poll, which have voted before, change their votes so
-    /// many times a second in all.
+    /// Starts the voters of a poll, which have voted before: together they change their
+    /// votes this many times a second.
     pub(super) async fn start(
         tenant: &Tenant,
         poll: &Poll,
@@ -82,15 +81,15 @@ impl Voters {
         })
     }
 
-    /// Has them stop; what became of their votes.
-    pub(super) async fn stop(self) -> anyhow::Result<Votes> {
+    /// Stops the voters, and returns their votes.
+    pub(super) async fn stop(self) -> anyhow::Result<RecordedVotes> {
         self.stop.store(true, Ordering::Relaxed);
         let mut answered = Vec::new();
         for task in self.tasks {
             answered.append(&mut task.await.context("a voter failed")??);
         }
         answered.sort_unstable_by_key(|one| one.at);
-        Ok(Votes {
+        Ok(RecordedVotes {
             answered,
             failed: self.failed.load(Ordering::Relaxed),
         })
@@ -115,11 +114,11 @@ impl One {
         mut connection: crate::http::client::Connection,
     ) -> anyhow::Result<Vec<Answered>> {
         let mut answered = Vec::new();
-        // Not all of them in the same moment.
+        // Do not start all connections at the same moment.
         let mut due =
             self.clock.elapsed() + self.every.mul_f64(self.number as f64 / CONNECTIONS as f64);
-        // Voters of its own: every fiftieth. First all change to the second
-        // item, then all to the first.
+        // Each connection has its own voters: every fiftieth. First all of them change to
+        // the second item, then all to the first.
         let own = (self.voters / CONNECTIONS).max(1);
         let mut place = 0;
         while !self.stop.load(Ordering::Relaxed) {
@@ -166,8 +165,8 @@ pub(super) fn due_within(
     votes.iter().filter(within)
 }
 
-/// The longest time between two answers that began within a span: when it
-/// began, and how long it was.
+/// The longest time between two answers that started within a span: its start and its
+/// length.
 pub(super) fn longest_silence(
     votes: &[Answered],
     from: Duration,

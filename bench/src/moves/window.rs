@@ -1,5 +1,5 @@
-//! What a vote costs while both sides of a move are kept: as ever, and where it
-//! counts only when both have it. In one run, by turns, on the same tenant.
+//! The latency of votes during a migration's window, asynchronous and synchronous
+//! (acknowledged only when both sides have it). In one run, by turns, on the same tenant.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::table::{Table, ratio};
 const SHARDS: [&str; 2] = ["shard-1", "shard-2"];
 const VOTERS: u64 = 100_000;
 const VOTES_PER_SECOND: u64 = 2_000;
-/// Times that each kind is looked at, and for how long.
+/// How often each kind is measured, and for how long.
 const ROUNDS: usize = 4;
 const LOOK: Duration = Duration::from_secs(4);
 
-/// What there is to vote in.
+/// The tenant and its poll.
 const KINDS: [(&str, Option<bool>); 3] = [
     ("no move", None),
     ("a window", Some(false)),

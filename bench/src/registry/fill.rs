@@ -1,11 +1,11 @@
-//! Fills a registry as the API would: each tenant is a commit of its own, with
-//! many of them under way.
+//! Fills a registry like the API does: each tenant is a commit of its own, and many run
+//! concurrently.
 
 use std::sync::Arc;
 
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::registry::typed;
-use ballast_domain::registry::{Commit, Registry, Write};
+use ballast_domain::registry::{RecordWrite, Registry, RegistryCommit};
 use ballast_domain::shard::Shard;
 use ballast_domain::tenant::TenantStatus;
 use ballast_domain::{Actor, TokenId};
@@ -13,17 +13,16 @@ use tokio::task::JoinSet;
 
 use crate::sample;
 
-/// Creates under way at the same time.
+/// Concurrent creations.
 const UNDER_WAY: usize = 1_024;
-/// Shards, and the regions they stand in by turns.
+/// Shards, and the regions that they are in by turns.
 const SHARDS: usize = 100;
 const REGIONS: [&str; 3] = ["eu", "us", "ap"];
-/// Tenants that are suspended, whatever their number: a rare term whose page
-/// is equally long in a small registry and a large one. Of a million it is
-/// one in ten thousand.
+/// A fixed number of suspended tenants: a rare term whose page is equally long in a small
+/// and a large registry. Of a million tenants it is one in ten thousand.
 const SUSPENDED: usize = 100;
 
-/// Creates the shards and so many tenants.
+/// Creates the shards and this many tenants.
 pub(super) async fn fill(registry: &SqliteRegistry, tenants: usize) -> anyhow::Result<()> {
     let shards = (0..SHARDS).map(|n| sample::shard(n, REGIONS[n % REGIONS.len()], 1.0));
     let shards: Vec<Shard> = shards.collect::<Result<_, _>>()?;
@@ -55,9 +54,9 @@ pub(super) async fn fill(registry: &SqliteRegistry, tenants: usize) -> anyhow::R
     Ok(())
 }
 
-fn commit(action: &'static str, writes: Vec<Write>) -> anyhow::Result<Commit> {
+fn commit(action: &'static str, writes: Vec<RecordWrite>) -> anyhow::Result<RegistryCommit> {
     let token: TokenId = "tok-4f1c9a0b7e2d8a63".parse()?;
-    Ok(Commit {
+    Ok(RegistryCommit {
         actor: Actor {
             name: "provisioning".to_owned(),
             token_id: Some(token),

@@ -1,5 +1,5 @@
-//! A SQLite registry with few tenants beside one with many: what is asked of
-//! it should cost the same in both.
+//! A SQLite registry with few tenants, compared with one with many: the same query should
+//! cost the same in both.
 
 mod fill;
 mod questions;
@@ -19,10 +19,10 @@ use crate::sample;
 use crate::stopwatch::{Samples, Stopwatch, resident_bytes};
 use crate::table::{Table, ratio, thousands};
 
-/// The few.
+/// The small number of tenants.
 const FEW: usize = 10_000;
 
-/// A clock that goes on by a millisecond whenever it is read.
+/// A clock that advances by a millisecond whenever it is read.
 struct Ticking(AtomicI64);
 
 impl Clock for Ticking {
@@ -31,8 +31,8 @@ impl Clock for Ticking {
     }
 }
 
-/// What was measured of one registry.
-struct Measured {
+/// The measurements of one registry.
+struct RegistryMeasurements {
     side: Side,
     creates_per_second: f64,
     disk_bytes: u64,
@@ -60,8 +60,8 @@ pub(crate) async fn run(options: &Options) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Fills a registry; what it is asked, it is asked beside the other one.
-async fn measure(tenants: usize, directory: &Path) -> anyhow::Result<Measured> {
+/// Fills a registry and measures its queries.
+async fn measure(tenants: usize, directory: &Path) -> anyhow::Result<RegistryMeasurements> {
     let path = directory.join(format!("registry-{tenants}.db"));
     let resident_before = resident_bytes();
 
@@ -81,7 +81,7 @@ async fn measure(tenants: usize, directory: &Path) -> anyhow::Result<Measured> {
     }
     let registry = open(&path).await?;
     questions::warm_up(&registry, tenants).await?;
-    Ok(Measured {
+    Ok(RegistryMeasurements {
         side: Side { registry, tenants },
         resident_bytes: resident_bytes().saturating_sub(resident_before),
         creates_per_second,
@@ -95,9 +95,9 @@ async fn open(path: &Path) -> anyhow::Result<SqliteRegistry> {
     Ok(SqliteRegistry::open(path, clock).await?)
 }
 
-fn print_sizes(few: &Measured, many: &Measured) {
+fn print_sizes(few: &RegistryMeasurements, many: &RegistryMeasurements) {
     let mut table = Table::new(&["", &heading(few), &heading(many), "ratio"]);
-    let mut row = |label: &str, of: &dyn Fn(&Measured) -> f64, unit: &str| {
+    let mut row = |label: &str, of: &dyn Fn(&RegistryMeasurements) -> f64, unit: &str| {
         let (few, many) = (of(few), of(many));
         let figure = |figure: f64| match figure {
             small if small < 100.0 => format!("{small:.2}{unit}"),
@@ -134,7 +134,7 @@ fn print_sizes(few: &Measured, many: &Measured) {
     table.print("registry: size");
 }
 
-fn print_latencies(few: &Measured, many: &Measured, answers: &[Answer]) {
+fn print_latencies(few: &RegistryMeasurements, many: &RegistryMeasurements, answers: &[Answer]) {
     let (few_head, many_head) = (heading(few), heading(many));
     let mut table = Table::new(&["", &few_head, "p99", &many_head, "p99", "ratio of medians"]);
     for (label, [few, many]) in answers {
@@ -156,7 +156,7 @@ fn print_latencies(few: &Measured, many: &Measured, answers: &[Answer]) {
     table.print("registry: latency, median and 99th percentile");
 }
 
-fn heading(measured: &Measured) -> String {
+fn heading(measured: &RegistryMeasurements) -> String {
     format!("{} tenants", thousands(measured.side.tenants as u64))
 }
 

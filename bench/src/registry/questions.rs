@@ -1,12 +1,11 @@
-//! What is asked of a registry all day, and how long the answers take.
+//! The frequent queries of a registry, and how long they take.
 //!
-//! Two registries are asked the same by turns, so that a noisy moment of the
-//! machine meets both.
+//! Two registries get the same queries by turns, so that noise affects both.
 
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_domain::Timestamp;
 use ballast_domain::registry::{
-    EventQuery, Kind, RecordKey, RecordQuery, Registry, StoreResult, slices_on,
+    EventQuery, RecordKey, RecordKind, RecordQuery, Registry, RegistryResult, slices_tally,
 };
 
 use super::Side;
@@ -15,14 +14,14 @@ use crate::stopwatch::{Samples, Stopwatch};
 
 /// Items on a page.
 const PAGE: u32 = 100;
-/// How often a record is asked for, and how often a page.
+/// How often a record is read, and how often a page.
 const RECORDS: usize = 5_000;
 const PAGES: usize = 500;
 
-/// A question, and how long it took on either side.
+/// A query, and how long it took on each side.
 pub(super) type Answer = (&'static str, [Samples; 2]);
 
-/// A question.
+/// A query.
 enum Question {
     Get,
     GetAt,
@@ -34,8 +33,8 @@ enum Question {
     RevisionAt,
 }
 
-/// Asks both sides everything.
-pub(super) async fn ask(sides: [&Side; 2]) -> StoreResult<Vec<Answer>> {
+/// Sends every query to both sides.
+pub(super) async fn ask(sides: [&Side; 2]) -> RegistryResult<Vec<Answer>> {
     let mut answers = Vec::new();
     for (label, question) in questions() {
         let times = match question {
@@ -43,7 +42,7 @@ pub(super) async fn ask(sides: [&Side; 2]) -> StoreResult<Vec<Answer>> {
             _ => PAGES,
         };
         let mut samples = [const { Samples::new() }; 2];
-        // A tenth as many go before, unseen.
+        // A tenth as many run first, unmeasured.
         for n in 0..times + times / 10 {
             for (side, samples) in sides.iter().zip(&mut samples) {
                 let watch = Stopwatch::start();
@@ -58,8 +57,8 @@ pub(super) async fn ask(sides: [&Side; 2]) -> StoreResult<Vec<Answer>> {
     Ok(answers)
 }
 
-/// Asks one registry everything a few times, so that its caches are full.
-pub(super) async fn warm_up(registry: &SqliteRegistry, tenants: usize) -> StoreResult<()> {
+/// Warms a registry's caches with every query.
+pub(super) async fn warm_up(registry: &SqliteRegistry, tenants: usize) -> RegistryResult<()> {
     let side = Side {
         registry: registry.clone(),
         tenants,
@@ -72,10 +71,10 @@ pub(super) async fn warm_up(registry: &SqliteRegistry, tenants: usize) -> StoreR
     Ok(())
 }
 
-async fn once(side: &Side, question: &Question, n: usize) -> StoreResult<usize> {
+async fn once(side: &Side, question: &Question, n: usize) -> RegistryResult<usize> {
     let Side { registry, tenants } = side;
     let some = || sample::tenant_id(sample::mixed(n) % tenants);
-    let key = || RecordKey::new(Kind::Tenant, some());
+    let key = || RecordKey::new(RecordKind::Tenant, some());
     let middle = *tenants as u64 / 2;
     Ok(match question {
         Question::Get => registry.get(&key()).await?.into_iter().count(),
@@ -87,13 +86,13 @@ async fn once(side: &Side, question: &Question, n: usize) -> StoreResult<usize> 
             let query = RecordQuery {
                 terms: terms.clone(),
                 after: from_middle.then(some),
-                ..RecordQuery::all(Kind::Tenant, PAGE)
+                ..RecordQuery::all(RecordKind::Tenant, PAGE)
             };
             registry.list(&query).await?.len()
         }
-        Question::Tallies => registry.tallies(Kind::Tenant, "shard:").await?.len(),
+        Question::Tallies => registry.tallies(RecordKind::Tenant, "shard:").await?.len(),
         Question::TalliesAt => {
-            let tallies = registry.tallies_at(Kind::Tenant, "shard:", middle);
+            let tallies = registry.tallies_at(RecordKind::Tenant, "shard:", middle);
             tallies.await?.len()
         }
         Question::Changes => registry.changes(middle, PAGE).await?.len(),
@@ -128,12 +127,12 @@ fn questions() -> Vec<(&'static str, Question)> {
     questions
 }
 
-/// Lists of tenants: the first page, or one that begins anywhere.
+/// Lists of tenants: the first page, or a page in the middle.
 fn lists() -> impl Iterator<Item = (&'static str, Question)> {
     let region = |name: &str| format!("region:{name}");
     let status = |name: &str| format!("status:{name}");
-    // Shard 7 stands in `us`.
-    let shard = || slices_on("shard-7");
+    // Shard 7 is in `us`.
+    let shard = || slices_tally("shard-7");
     let (active, suspended) = (status("active"), status("suspended"));
     [
         ("list, first page", vec![], false),
@@ -174,12 +173,12 @@ fn logs() -> impl Iterator<Item = (&'static str, Question)> {
     };
     let of_one = EventQuery {
         id: Some(String::new()),
-        ..of(Kind::Tenant)
+        ..of(RecordKind::Tenant)
     };
     [
         ("events, newest 100", newest.clone()),
-        ("events of tenants, newest 100", of(Kind::Tenant)),
-        ("events of shards, newest 100", of(Kind::Shard)),
+        ("events of tenants, newest 100", of(RecordKind::Tenant)),
+        ("events of shards, newest 100", of(RecordKind::Shard)),
         ("events of one tenant", of_one),
     ]
     .map(|(label, query)| (label, Question::Events(query)))

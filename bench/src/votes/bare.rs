@@ -1,5 +1,5 @@
-//! The physical limit: bytes appended to a file that has its room already,
-//! and synced call by call. No checksum, no logic.
+//! The physical limit: bytes appended to a preallocated file, and synced call by call. No
+//! checksum, no logic.
 
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,7 @@ use super::rounds::Contender;
 use super::work::{Took, Work};
 use crate::stopwatch::{Stopwatch, cpu_time};
 
-/// A file as large as a segment of the engine's log, written round and round.
+/// A file of the size of a segment of the engine's log, written again and again.
 const FILE_BYTES: u64 = 64 << 20;
 
 pub(super) struct Log {

@@ -1,23 +1,23 @@
-//! The embedded engine, asked as the router asks it.
+//! The embedded engine, called like the router calls it.
 
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
-use ballast_domain::poll::{Ballot, Choice, ItemSpec, Poll, PollOptions, PollSpec, RequestId};
+use ballast_domain::poll::{Ballot, ItemSpec, Poll, PollOptions, PollSpec, RequestId, VoteChoice};
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{Clock, Entropy, PollId, Timestamp, VoterId};
 use ballast_vote_shard::embedded::disk::RealDisk;
-use ballast_vote_shard::embedded::{EmbeddedShard, Options};
-use ballast_vote_shard::{At, VoteShard};
+use ballast_vote_shard::embedded::{EmbeddedShard, ShardOptions};
+use ballast_vote_shard::{FencedSlice, VoteShard};
 
 use super::rounds::Contender;
 use super::work::{Took, Work, voter};
 use crate::sample::AT;
 use crate::stopwatch::{Stopwatch, cpu_time};
 
-/// What a vote of these takes in the log.
+/// The size of such a vote in the log.
 pub(super) const VOTE_BYTES: usize = 32;
 
 struct Still;
@@ -39,8 +39,8 @@ pub(super) struct Engine {
     poll: Poll,
 }
 
-fn at() -> anyhow::Result<At> {
-    Ok(At {
+fn at() -> anyhow::Result<FencedSlice> {
+    Ok(FencedSlice {
         slice: SliceId {
             tenant_id: "acme".parse()?,
             slice: 0,
@@ -52,7 +52,7 @@ fn at() -> anyhow::Result<At> {
 impl Engine {
     pub(super) async fn open(directory: &Path) -> anyhow::Result<Self> {
         let shard = shard(directory)?;
-        shard.found(&at()?).await?;
+        shard.adopt(&at()?).await?;
         let items = (0..1_000).map(|n| ItemSpec {
             item_name: format!("item {n}"),
             description: None,
@@ -85,7 +85,7 @@ impl Engine {
                 poll: self.poll.poll_id,
                 item: self.poll.item_id(work.item(n)),
                 voter: VoterId::new(&voter(n))?,
-                choice: Choice::For,
+                choice: VoteChoice::For,
                 request: RequestId(n),
                 arrived_at: AT,
                 if_revision: None,
@@ -96,14 +96,13 @@ impl Engine {
             .collect()
     }
 
-    /// Everything so far in sorted files, and the keeper at rest.
+    /// Waits until everything is in sorted files and the compactor is idle.
     pub(super) async fn settle(&self) -> anyhow::Result<()> {
         Ok(self.shard.checkpoint().await?)
     }
 }
 
-/// Opens a shard that is there: what a restart does. Says how many voters it
-/// has in memory.
+/// Opens an existing shard, like a restart. Returns the number of voters in memory.
 pub(super) async fn reopen(directory: &Path) -> anyhow::Result<(EmbeddedShard, u64)> {
     let shard = shard(directory)?;
     let voters = shard.usage().await.voters_in_memory;
@@ -116,7 +115,7 @@ pub(crate) fn shard(directory: &Path) -> anyhow::Result<EmbeddedShard> {
     Ok(EmbeddedShard::open(
         "bench",
         disk,
-        Options::default(),
+        ShardOptions::default(),
         Arc::new(Still),
         Arc::new(Fixed),
     )?)

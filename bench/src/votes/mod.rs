@@ -5,9 +5,8 @@
 //!   spread    all votes on one item, or spread over a thousand
 //!   stored    what a vote, a restart and a voter cost, the more are stored
 //! ```
-//! `work` is what everyone has to do, `rounds` lets them do it by turns. The
-//! servers are started here (`server`); one that is missing is left out, with
-//! the reason.
+//! `work` is the work that every contender does, and `rounds` runs the contenders by
+//! turns. `server` starts the servers; a missing one is skipped, with the reason.
 
 mod bare;
 mod engine;
@@ -29,7 +28,7 @@ pub(crate) use stored::reopen;
 /// Items that votes are spread over.
 const ITEMS: u64 = 1_000;
 
-/// The servers that are there.
+/// The available servers.
 struct Servers {
     redis: Option<redis::Redis>,
     postgres: Option<postgres::Postgres>,
@@ -37,8 +36,8 @@ struct Servers {
 
 impl Servers {
     async fn start() -> Self {
-        let redis = told("Redis", redis::Redis::start().await);
-        let postgres = told("PostgreSQL", postgres::Postgres::start().await);
+        let redis = or_skip("Redis", redis::Redis::start().await);
+        let postgres = or_skip("PostgreSQL", postgres::Postgres::start().await);
         if let Some(redis) = &redis {
             println!("Redis {}: appendfsync always", redis.version);
         }
@@ -48,7 +47,7 @@ impl Servers {
         Self { redis, postgres }
     }
 
-    /// Lets them forget everything.
+    /// Deletes all data of the servers.
     async fn clear(&self) -> anyhow::Result<()> {
         if let Some(redis) = &self.redis {
             redis.clear()?;
@@ -60,10 +59,10 @@ impl Servers {
     }
 }
 
-/// Says why a server is left out.
-fn told<T>(name: &str, started: anyhow::Result<T>) -> Option<T> {
+/// Prints why a server is skipped.
+fn or_skip<T>(name: &str, started: anyhow::Result<T>) -> Option<T> {
     started
-        .inspect_err(|why| println!("{name} is left out: {why:#}"))
+        .inspect_err(|why| println!("{name} is skipped: {why:#}"))
         .ok()
 }
 

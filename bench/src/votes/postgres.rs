@@ -1,9 +1,9 @@
 //! PostgreSQL as a contender: one transaction per call, which inserts the
 //! voters' rows and adds those that were new to the counters.
 //!
-//! The rows of a call arrive as two arrays: one round trip, one statement,
-//! nothing to be parsed row by row. Counters are locked in the order of items, or
-//! transactions would wait for each other in circles.
+//! The rows of a call arrive as two arrays: one round trip, one statement, no parsing row
+//! by row. Counters are locked in the order of items, because transactions would deadlock
+//! otherwise.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -56,14 +56,14 @@ end $$;";
 
 /// How votes are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(super) enum CounterLayout {
     /// One counter row per item.
     Plain,
-    /// Ten counter rows per item; a caller keeps to one of them.
+    /// Ten counter rows per item; each caller uses one of them.
     Spread,
 }
 
-/// A server of its own.
+/// A server started by this benchmark.
 pub(super) struct Postgres {
     server: Server,
     _directory: tempfile::TempDir,
@@ -71,7 +71,7 @@ pub(super) struct Postgres {
 }
 
 impl Postgres {
-    /// Starts it; an error says why it cannot be measured.
+    /// Starts the server; an error says why it cannot be measured.
     pub(super) async fn start() -> anyhow::Result<Self> {
         let places = installed();
         let places: Vec<&Path> = places.iter().map(PathBuf::as_path).collect();
@@ -99,7 +99,7 @@ impl Postgres {
         start.args(["-p", &port.to_string()]);
         start.args(["-c", "listen_addresses=127.0.0.1"]);
         start.args(["-c", &format!("unix_socket_directories={}", home.display())]);
-        // Durable as it comes; no checkpoint or clean-up falls into a round.
+        // Default durability; no checkpoint or vacuum during a round.
         for setting in [
             "synchronous_commit=on",
             "fsync=on",
@@ -130,7 +130,7 @@ impl Postgres {
         Ok(postgres)
     }
 
-    /// Forgets everything, so that each table starts from nothing.
+    /// Deletes all data, so that each table starts empty.
     pub(super) async fn clear(&self) -> anyhow::Result<()> {
         let client = connect(self.server.port).await?;
         let fill = format!(
@@ -150,11 +150,11 @@ impl Postgres {
         Ok(())
     }
 
-    /// A contender; those with another number, 0 or 1, count apart.
-    pub(super) fn contender(&self, way: Way, number: i64) -> PostgresContender {
+    /// Creates a contender; contenders with different numbers, 0 or 1, count separately.
+    pub(super) fn contender(&self, way: CounterLayout, number: i64) -> PostgresContender {
         let poll = match way {
-            Way::Plain => number,
-            Way::Spread => 10 + number,
+            CounterLayout::Plain => number,
+            CounterLayout::Spread => 10 + number,
         };
         PostgresContender {
             way,
@@ -166,7 +166,7 @@ impl Postgres {
     }
 }
 
-/// Where Debian puts the servers, newest first.
+/// Where Debian installs the servers, newest first.
 fn installed() -> Vec<PathBuf> {
     let versions = std::fs::read_dir("/usr/lib/postgresql");
     let mut versions: Vec<(u32, PathBuf)> = versions
@@ -202,7 +202,7 @@ async fn connect(port: u16) -> anyhow::Result<Client> {
 }
 
 pub(super) struct PostgresContender {
-    way: Way,
+    way: CounterLayout,
     poll: i64,
     port: u16,
     process: u32,
@@ -210,16 +210,16 @@ pub(super) struct PostgresContender {
 }
 
 /// A call's votes.
-struct Votes {
+struct CallVotes {
     voters: Vec<String>,
     items: Vec<i32>,
 }
 
 /// Makes calls one after the other.
-async fn talk(client: &Client, poll: i64, lane: i32, calls: Vec<Votes>) -> anyhow::Result<()> {
+async fn talk(client: &Client, poll: i64, lane: i32, calls: Vec<CallVotes>) -> anyhow::Result<()> {
     let one = client.prepare("select cast_one($1, $2, $3, $4)").await?;
     let many = client.prepare("select cast_many($1, $2, $3, $4)").await?;
-    for Votes { voters, items } in calls {
+    for CallVotes { voters, items } in calls {
         let row = match (&voters[..], &items[..]) {
             ([voter], [item]) => client.query_one(&one, &[&poll, voter, item, &lane]).await?,
             _ => {
@@ -239,7 +239,7 @@ impl Contender for PostgresContender {
         while self.clients.len() < work.shape.calls {
             self.clients.push(connect(self.port).await?.into());
         }
-        let hands = work.dealt(|voters| Votes {
+        let hands = work.dealt(|voters| CallVotes {
             items: voters.clone().map(|n| i32::from(work.item(n))).collect(),
             voters: voters.map(voter).collect(),
         });
@@ -248,8 +248,8 @@ impl Contender for PostgresContender {
         for (number, calls) in hands.into_iter().enumerate() {
             let (client, poll) = (self.clients[number].clone(), self.poll);
             let lane = match self.way {
-                Way::Plain => 0,
-                Way::Spread => (number % LANES) as i32,
+                CounterLayout::Plain => 0,
+                CounterLayout::Spread => (number % LANES) as i32,
             };
             tasks.push(tokio::spawn(async move {
                 talk(&client, poll, lane, calls).await

@@ -1,5 +1,5 @@
-//! Redis as a contender: every vote synced to the append-only file before it
-//! is answered, a voter's key set once, the item's score raised with it.
+//! Redis as a contender: every vote is synced to the append-only file before it is
+//! answered; it sets the voter's key once and increments the item's score.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -7,20 +7,21 @@ use std::process::{Command, Stdio};
 use anyhow::Context;
 use async_trait::async_trait;
 
-use super::resp::{Connection, Reply, command};
+use super::resp::{Reply, RespConnection, command};
 use super::rounds::Contender;
 use super::server::{self, Server};
 use super::work::{Took, Work, voter};
 use crate::stopwatch::{Stopwatch, cpu_time_of_family};
 
-/// One vote; 1 when it was counted.
+/// The script for one vote; returns 1 if it was counted.
 const ONE: &str = "\
 if redis.call('SET', KEYS[1], ARGV[1], 'NX') then
   redis.call('ZINCRBY', KEYS[2], 1, ARGV[1])
   return 1
 end
 return 0";
-/// Many votes: a voter and an item, and so on; says how many were counted.
+/// The script for many votes: a voter and an item, and so on; returns how many were
+/// counted.
 const MANY: &str = "\
 local counted = 0
 for n = 1, #ARGV, 2 do
@@ -35,16 +36,16 @@ local scores, sum = redis.call('ZRANGE', KEYS[1], 0, -1, 'WITHSCORES'), 0
 for n = 2, #scores, 2 do sum = sum + tonumber(scores[n]) end
 return sum";
 
-/// How votes are put to it.
+/// How votes are sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
-    /// A script per vote, a call's scripts sent together.
+pub(super) enum SendMode {
+    /// A script per vote; a call's scripts are sent together.
     Pipeline,
     /// A script per call.
     Script,
 }
 
-/// A server of its own.
+/// A server started by this benchmark.
 pub(super) struct Redis {
     server: Server,
     _directory: tempfile::TempDir,
@@ -52,7 +53,7 @@ pub(super) struct Redis {
 }
 
 impl Redis {
-    /// Starts it; an error says why it cannot be measured.
+    /// Starts the server; an error says why it cannot be measured.
     pub(super) async fn start() -> anyhow::Result<Self> {
         let binary = server::find("redis-server", &[Path::new("/usr/bin")])
             .context("there is no redis-server; on Debian: apt-get install redis-server")?;
@@ -78,18 +79,18 @@ impl Redis {
         })
     }
 
-    /// Forgets everything, so that each table starts from nothing.
+    /// Deletes all data, so that each table starts empty.
     pub(super) fn clear(&self) -> anyhow::Result<()> {
-        Connection::open(self.server.port)?.ask(&["FLUSHALL"])?;
+        RespConnection::open(self.server.port)?.ask(&["FLUSHALL"])?;
         Ok(())
     }
 
-    /// A contender; those with another number count apart.
-    pub(super) fn contender(&self, way: Way, number: usize) -> anyhow::Result<RedisContender> {
-        let mut connection = Connection::open(self.server.port)?;
+    /// Creates a contender; contenders with different numbers count separately.
+    pub(super) fn contender(&self, way: SendMode, number: usize) -> anyhow::Result<RedisContender> {
+        let mut connection = RespConnection::open(self.server.port)?;
         let script = match way {
-            Way::Pipeline => ONE,
-            Way::Script => MANY,
+            SendMode::Pipeline => ONE,
+            SendMode::Script => MANY,
         };
         let Reply::Text(script) = connection.ask(&["SCRIPT", "LOAD", script])? else {
             anyhow::bail!("Redis does not name the script");
@@ -106,13 +107,13 @@ impl Redis {
 }
 
 pub(super) struct RedisContender {
-    way: Way,
-    /// What its keys begin with.
+    way: SendMode,
+    /// The prefix of its keys.
     name: String,
     script: String,
     port: u16,
     process: u32,
-    connections: Vec<Connection>,
+    connections: Vec<RespConnection>,
 }
 
 impl RedisContender {
@@ -120,13 +121,13 @@ impl RedisContender {
         format!("{}:counts", self.name)
     }
 
-    /// The bytes of a call, and how many answers it gets.
+    /// The bytes of a call, and its number of replies.
     fn call(&self, work: &Work, voters: std::ops::Range<u64>) -> (Vec<u8>, usize) {
         let mut bytes = Vec::new();
         let (script, counts) = (self.script.as_str(), self.counts());
         let prefix = format!("{}:", self.name);
         match self.way {
-            Way::Pipeline => {
+            SendMode::Pipeline => {
                 let answers = voters.clone().count();
                 for n in voters {
                     let (voter, item) = (format!("{prefix}{}", voter(n)), work.item(n).to_string());
@@ -137,7 +138,7 @@ impl RedisContender {
                 }
                 (bytes, answers)
             }
-            Way::Script => {
+            SendMode::Script => {
                 let votes: Vec<String> = voters
                     .flat_map(|n| [voter(n), work.item(n).to_string()])
                     .collect();
@@ -151,7 +152,7 @@ impl RedisContender {
 }
 
 /// Sends calls one after the other.
-fn talk(connection: &mut Connection, calls: &[(Vec<u8>, usize)]) -> anyhow::Result<()> {
+fn talk(connection: &mut RespConnection, calls: &[(Vec<u8>, usize)]) -> anyhow::Result<()> {
     for (bytes, answers) in calls {
         connection.send(bytes)?;
         for _ in 0..*answers {
@@ -165,7 +166,7 @@ fn talk(connection: &mut Connection, calls: &[(Vec<u8>, usize)]) -> anyhow::Resu
 impl Contender for RedisContender {
     async fn cast(&mut self, work: &Work) -> anyhow::Result<Took> {
         while self.connections.len() < work.shape.calls {
-            self.connections.push(Connection::open(self.port)?);
+            self.connections.push(RespConnection::open(self.port)?);
         }
         let hands = work.dealt(|voters| self.call(work, voters));
         let (watch, before) = (Stopwatch::start(), cpu_time_of_family(self.process));
@@ -188,7 +189,7 @@ impl Contender for RedisContender {
     }
 
     async fn counted(&mut self) -> anyhow::Result<Option<u64>> {
-        let mut connection = Connection::open(self.port)?;
+        let mut connection = RespConnection::open(self.port)?;
         match connection.ask(&["EVAL", SUM, "1", &self.counts()])? {
             Reply::Number(sum) => Ok(Some(sum.unsigned_abs())),
             Reply::Text(other) => anyhow::bail!("Redis answers {other:?}"),

@@ -1,11 +1,11 @@
-//! As much of Redis' protocol as is needed to ask it for votes.
+//! The part of Redis' protocol that is needed to send votes.
 
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::{Ipv4Addr, TcpStream};
 
 use anyhow::{Context, bail};
 
-/// An answer.
+/// A reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Reply {
     Number(i64),
@@ -13,9 +13,9 @@ pub(super) enum Reply {
 }
 
 /// A connection to a server on this machine.
-pub(super) struct Connection(BufReader<TcpStream>);
+pub(super) struct RespConnection(BufReader<TcpStream>);
 
-impl Connection {
+impl RespConnection {
     pub(super) fn open(port: u16) -> anyhow::Result<Self> {
         let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port))?;
         stream.set_nodelay(true)?;
@@ -27,7 +27,7 @@ impl Connection {
         Ok(self.0.get_mut().write_all(commands)?)
     }
 
-    /// The answer to the next of the commands sent.
+    /// Reads the reply to the next of the commands sent.
     pub(super) fn reply(&mut self) -> anyhow::Result<Reply> {
         let mut line = String::new();
         self.0.read_line(&mut line)?;
@@ -48,7 +48,7 @@ impl Connection {
         }
     }
 
-    /// Sends one command and waits for its answer.
+    /// Sends one command and waits for its reply.
     pub(super) fn ask(&mut self, parts: &[&str]) -> anyhow::Result<Reply> {
         let mut bytes = Vec::new();
         command(&mut bytes, parts);

@@ -1,4 +1,4 @@
-//! Several ways to count the same votes, by turns; the middle round counts.
+//! Several ways to count the same votes, by turns; the median round counts.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 
 use super::work::{Shape, Took, Work};
 
-/// Rounds of each contender: there and back.
+/// Rounds of each contender: forwards and backwards.
 const ROUNDS: usize = 6;
 /// How long the disk may settle between them.
 const REST: Duration = Duration::from_millis(300);
@@ -16,14 +16,14 @@ const ROUND_SECONDS: f64 = 0.7;
 /// A way to count votes.
 #[async_trait]
 pub(super) trait Contender {
-    /// Casts all of it. Whatever can be prepared is, before the clock starts.
+    /// Casts the votes. Everything that can be prepared is, before the clock starts.
     async fn cast(&mut self, work: &Work) -> anyhow::Result<Took>;
 
-    /// How many votes it has counted; `None` where nothing is counted.
+    /// How many votes it has counted; `None` if it does not count.
     async fn counted(&mut self) -> anyhow::Result<Option<u64>>;
 }
 
-/// What the middle round says.
+/// The figures of the median round.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Figures {
     /// Votes per second.
@@ -33,17 +33,17 @@ pub(super) struct Figures {
 }
 
 impl Figures {
-    /// Of nothing.
+    /// Figures without any measurement.
     pub(super) const NONE: Self = Self {
         rate: f64::NAN,
         cpu_us: f64::NAN,
     };
 }
 
-/// A contender on its way through the rounds.
+/// A contender during its rounds.
 struct Turn<'a> {
     entry: Entry<'a>,
-    /// Votes that make a round.
+    /// Votes per round.
     votes: usize,
     rates: Vec<f64>,
     cpu: Vec<f64>,
@@ -60,7 +60,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    /// Warms it, and finds out how many votes make a round.
+    /// Warms the contender up, and finds out how many votes make a round.
     async fn warm(&mut self) -> anyhow::Result<()> {
         let least = self.entry.shape.batch * self.entry.shape.calls;
         for _ in 0..2 {
@@ -88,7 +88,7 @@ impl<'a> Turn<'a> {
     }
 }
 
-/// A contender, what is asked of it, and what it has already.
+/// A contender, its work, and what it has counted already.
 pub(super) struct Entry<'a> {
     pub(super) contender: &'a mut dyn Contender,
     pub(super) shape: Shape,
@@ -99,7 +99,7 @@ pub(super) struct Entry<'a> {
 }
 
 impl<'a> Entry<'a> {
-    /// One that starts from nothing.
+    /// A contender that starts empty.
     pub(super) fn fresh(contender: &'a mut dyn Contender, shape: Shape) -> Self {
         Self {
             contender,
@@ -110,7 +110,7 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Measures contenders by turns. One that counts wrongly is an error.
+/// Measures contenders by turns. A contender that counts wrongly is an error.
 pub(super) async fn measure(entries: Vec<Entry<'_>>) -> anyhow::Result<Vec<Figures>> {
     let mut turns: Vec<Turn<'_>> = entries.into_iter().map(Turn::new).collect();
     for turn in &mut turns {
@@ -121,7 +121,7 @@ pub(super) async fn measure(entries: Vec<Entry<'_>>) -> anyhow::Result<Vec<Figur
             tokio::time::sleep(REST).await;
             turn.take().await?;
         }
-        // Nobody always comes after the same other one.
+        // Alternate the order, so that a contender does not always follow the same one.
         turns.reverse();
     }
     let mut figures = Vec::new();
@@ -138,7 +138,7 @@ pub(super) async fn measure(entries: Vec<Entry<'_>>) -> anyhow::Result<Vec<Figur
     Ok(figures)
 }
 
-/// The middle one.
+/// The median.
 pub(super) fn median(mut figures: Vec<f64>) -> f64 {
     figures.sort_by(f64::total_cmp);
     let upper = figures.get(figures.len() / 2).copied();

@@ -1,5 +1,5 @@
-//! Servers to be measured beside: started here, in directories of their own,
-//! on free ports, and ended with the benchmark.
+//! Servers to compare with: started here, in directories of their own, on free ports, and
+//! ended with the benchmark.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -14,17 +14,17 @@ use crate::stopwatch::Stopwatch;
 
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// Nobody: who a server is when the benchmark is root and it refuses to be.
+/// The user id of `nobody`, for a server that refuses to run as root.
 pub(super) const NOBODY: u32 = 65_534;
 
-/// A server that runs.
+/// A running server.
 pub(super) struct Server {
     child: Child,
     pub(super) port: u16,
 }
 
 impl Server {
-    /// Starts it and waits until it can be talked to.
+    /// Starts the server and waits until it accepts connections.
     pub(super) async fn start(mut command: Command, port: u16, log: &Path) -> anyhow::Result<Self> {
         let output = File::create(log)?;
         command.stdin(Stdio::null());
@@ -51,7 +51,8 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// Asks it to end, since a killed server leaves its children; then kills it.
+    /// Asks the server to end, because a killed server leaves its children; then kills
+    /// it.
     fn drop(&mut self) {
         let mut kill = Command::new("kill");
         let asked = kill.args(["-INT", &self.child.id().to_string()]).status();
@@ -62,13 +63,13 @@ impl Drop for Server {
     }
 }
 
-/// A port that nothing listens on.
+/// A free port.
 pub(super) fn free_port() -> anyhow::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?.port())
 }
 
-/// A program on the path or in one of these directories.
+/// Finds a program on the path or in one of these directories.
 pub(super) fn find(name: &str, more: &[&Path]) -> Option<PathBuf> {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let mut places = std::env::split_paths(&path).chain(more.iter().map(|one| one.to_path_buf()));
@@ -82,8 +83,8 @@ pub(super) fn is_root() -> bool {
     std::fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
 }
 
-/// A command that ends when the benchmark does, however that ends; as another
-/// user, with an empty environment, if one is given.
+/// A command that ends when the benchmark ends, in whatever way; as another user with an
+/// empty environment, if one is given.
 pub(super) fn mortal(program: &Path, user: Option<(u32, &Path)>) -> anyhow::Result<Command> {
     let Some(setpriv) = find("setpriv", &[]) else {
         bail!("there is no setpriv; on Debian: apt-get install util-linux");

@@ -1,4 +1,4 @@
-//! The embedded engine beside the bare log, Redis and PostgreSQL.
+//! The embedded engine, compared with the bare log, Redis and PostgreSQL.
 
 use std::path::Path;
 
@@ -11,16 +11,16 @@ use crate::table::{Table, ratio, thousands};
 const BATCHES: [usize; 4] = [1, 64, 1_024, 8_192];
 const CALLS: usize = 16;
 
-/// What was measured at one shape. A server that is missing has no figures,
-/// one that is there has those of each way to ask it.
-struct Measured {
+/// The measurements of one shape. A missing server has no figures; others have the
+/// figures of each way to use them.
+struct ShapeMeasurements {
     engine: Figures,
     bare: Figures,
     redis: Vec<Figures>,
     postgres: Vec<Figures>,
 }
 
-/// The faster way.
+/// The faster of two ways.
 fn best(ways: &[Figures]) -> Option<f64> {
     ways.iter().map(|way| way.rate).reduce(f64::max)
 }
@@ -41,7 +41,11 @@ pub(super) async fn run(directory: &Path, servers: &Servers) -> anyhow::Result<(
     Ok(())
 }
 
-async fn at(directory: &Path, servers: &Servers, batch: usize) -> anyhow::Result<Measured> {
+async fn at(
+    directory: &Path,
+    servers: &Servers,
+    batch: usize,
+) -> anyhow::Result<ShapeMeasurements> {
     let shape = Shape {
         batch,
         calls: CALLS,
@@ -52,13 +56,16 @@ async fn at(directory: &Path, servers: &Servers, batch: usize) -> anyhow::Result
     let mut engine = Engine::open(&place).await?;
     let mut bare = bare::Log::open(&directory.join("bare"))?;
     let mut redis = Vec::new();
-    for way in [redis::Way::Pipeline, redis::Way::Script] {
+    for way in [redis::SendMode::Pipeline, redis::SendMode::Script] {
         if let Some(server) = &servers.redis {
             redis.push(server.contender(way, 0)?);
         }
     }
     let mut postgres = Vec::new();
-    for way in [postgres::Way::Plain, postgres::Way::Spread] {
+    for way in [
+        postgres::CounterLayout::Plain,
+        postgres::CounterLayout::Spread,
+    ] {
         if let Some(server) = &servers.postgres {
             postgres.push(server.contender(way, 0));
         }
@@ -68,7 +75,7 @@ async fn at(directory: &Path, servers: &Servers, batch: usize) -> anyhow::Result
     contenders.extend(postgres.iter_mut().map(|one| one as &mut dyn Contender));
     let entries = contenders.into_iter().map(|one| Entry::fresh(one, shape));
     let mut figures = measure(entries.collect()).await?.into_iter();
-    let measured = Measured {
+    let measured = ShapeMeasurements {
         engine: figures.next().unwrap_or(Figures::NONE),
         bare: figures.next().unwrap_or(Figures::NONE),
         redis: figures.by_ref().take(redis.len()).collect(),
@@ -79,7 +86,7 @@ async fn at(directory: &Path, servers: &Servers, batch: usize) -> anyhow::Result
     Ok(measured)
 }
 
-fn rates(measured: &[(usize, Measured)]) -> Table {
+fn rates(measured: &[(usize, ShapeMeasurements)]) -> Table {
     let mut table = Table::new(&[
         "votes per call",
         "calls at once",
@@ -109,7 +116,7 @@ fn rates(measured: &[(usize, Measured)]) -> Table {
     table
 }
 
-fn ways(measured: &[(usize, Measured)]) -> Table {
+fn ways(measured: &[(usize, ShapeMeasurements)]) -> Table {
     let mut table = Table::new(&[
         "votes per call",
         "Redis, a script per vote",
@@ -130,7 +137,7 @@ fn ways(measured: &[(usize, Measured)]) -> Table {
     table
 }
 
-fn cpu(measured: &[(usize, Measured)]) -> Table {
+fn cpu(measured: &[(usize, ShapeMeasurements)]) -> Table {
     let mut table = Table::new(&[
         "votes per call",
         "embedded, with its callers",

@@ -1,4 +1,4 @@
-//! No hot partition: all votes on one item beside votes spread over many.
+//! No hot partition: all votes on one item, compared with votes spread over many.
 
 use std::path::{Path, PathBuf};
 
@@ -43,7 +43,7 @@ pub(super) async fn run(directory: &Path, servers: &Servers) -> anyhow::Result<(
 /// A contender twice: for one item, and for many.
 type Pair = (&'static str, [Box<dyn Contender>; 2]);
 
-/// Everyone's figures with one item and with many, measured by turns.
+/// The figures of all contenders with one item and with many, measured by turns.
 async fn at(
     directory: &Path,
     servers: &Servers,
@@ -81,14 +81,17 @@ async fn pairs(places: &[PathBuf; 2], servers: &Servers) -> anyhow::Result<Vec<P
     ];
     let mut pairs: Vec<Pair> = vec![("embedded", engines)];
     if let Some(redis) = &servers.redis {
-        let way = redis::Way::Pipeline;
+        let way = redis::SendMode::Pipeline;
         let (one, many) = (redis.contender(way, 0)?, redis.contender(way, 1)?);
         pairs.push(("Redis", [Box::new(one), Box::new(many)]));
     }
     if let Some(postgres) = &servers.postgres {
         for (name, way) in [
-            ("PostgreSQL, a row per item", postgres::Way::Plain),
-            ("PostgreSQL, ten rows per item", postgres::Way::Spread),
+            ("PostgreSQL, a row per item", postgres::CounterLayout::Plain),
+            (
+                "PostgreSQL, ten rows per item",
+                postgres::CounterLayout::Spread,
+            ),
         ] {
             let (one, many) = (postgres.contender(way, 0), postgres.contender(way, 1));
             pairs.push((name, [Box::new(one), Box::new(many)]));

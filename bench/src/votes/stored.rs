@@ -1,9 +1,8 @@
-//! What a vote costs when many are stored already, and what a restart, a voter
-//! in memory and a vote on disk do.
+//! What a vote costs when many votes are stored already, and what a restart, a voter in
+//! memory and a vote on disk cost.
 //!
-//! The shards are open side by side and cast by turns. Restarts happen in a
-//! process of its own each, after the shard was closed; its files are still in
-//! the system's memory.
+//! The shards are open at the same time and cast by turns. Each restart happens in a
+//! process of its own, after the shard was closed; its files are still in the page cache.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -24,11 +23,11 @@ const SHAPE: Shape = Shape {
 };
 /// Votes prepared at once while a shard is filled.
 const FILL: u64 = 1_000 * 1_024;
-/// Votes of a round: few beside those that are stored.
+/// Votes of a round: few compared with the stored ones.
 const ROUND: usize = 100 * 1_024;
 const RESTARTS: usize = 3;
 
-/// What a restart took.
+/// The cost of a restart.
 struct Restart {
     seconds: f64,
     resident: u64,
@@ -93,7 +92,7 @@ pub(super) async fn run(directory: &Path, options: &Options) -> anyhow::Result<(
     Ok(())
 }
 
-/// Casts so many votes; says how many per second.
+/// Casts this many votes, and returns how many per second.
 async fn fill(engine: &mut Engine, size: u64) -> anyhow::Result<f64> {
     let (mut first, mut seconds) = (0, 0.0);
     while first < size {
@@ -136,8 +135,8 @@ fn restart(directory: &Path) -> anyhow::Result<Restart> {
     })
 }
 
-/// The process that opens a shard: says the seconds it took, the resident
-/// memory it grew by and the voters that are in it.
+/// The process that opens a shard. Prints how long that took in seconds, by how much the
+/// resident memory grew, and the number of voters in memory.
 pub(crate) async fn reopen(directory: &Path) -> anyhow::Result<()> {
     let before = resident_bytes();
     let watch = Stopwatch::start();

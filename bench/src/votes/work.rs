@@ -1,20 +1,20 @@
-//! The same work for everyone: which voters vote for which items, in calls of
-//! which size, so many at once.
+//! The work that every contender does: which voters vote for which items, the votes per
+//! call, and the concurrent calls.
 
 use std::time::Duration;
 
-/// How votes are asked for.
+/// The shape of a workload.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Shape {
     /// Votes per call.
     pub(super) batch: usize,
-    /// Calls at the same time.
+    /// Concurrent calls.
     pub(super) calls: usize,
     /// Items that the votes are spread over.
     pub(super) items: u64,
 }
 
-/// Votes of voters that have not voted.
+/// Votes of voters that have not voted yet.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Work {
     pub(super) shape: Shape,
@@ -31,7 +31,7 @@ impl Work {
         starts.map(move |start| start..(start + batch).min(end))
     }
 
-    /// The batches dealt out to the callers, one list for each.
+    /// The batches distributed over the callers, one list for each.
     pub(super) fn dealt<T>(&self, one: impl Fn(std::ops::Range<u64>) -> T) -> Vec<Vec<T>> {
         let mut hands: Vec<Vec<T>> = Vec::new();
         hands.resize_with(self.shape.calls, Vec::new);
@@ -41,7 +41,7 @@ impl Work {
         hands
     }
 
-    /// What a voter votes for.
+    /// The item that a voter votes for.
     pub(super) fn item(&self, voter: u64) -> u16 {
         (voter.wrapping_mul(0x9e37_79b9) % self.shape.items) as u16
     }
@@ -52,11 +52,11 @@ pub(super) fn voter(n: u64) -> String {
     format!("voter-{n:08}")
 }
 
-/// What a round took.
+/// How long a round took.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Took {
     pub(super) wall: Duration,
-    /// Of the processor, by whoever counts: the engine with those who ask it,
-    /// or the server without.
+    /// Processor time of the counting side: the engine with its callers, or the server
+    /// without them.
     pub(super) cpu: Duration,
 }

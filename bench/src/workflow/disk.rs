@@ -6,24 +6,23 @@ use std::path::Path;
 
 use crate::stopwatch::{Samples, Stopwatch};
 
-/// What SQLite writes at least.
+/// The least that SQLite writes.
 const PAGE: [u8; 4_096] = [0x5a; 4_096];
-/// The room that a file has already.
+/// The preallocated size of the file.
 const ROOM: u64 = 1_024;
 
 /// Two ways to sync a page.
 pub(super) struct Disk {
     file: File,
     pages: u64,
-    /// At the end of a file, which grows by it.
+    /// At the end of a file, which grows.
     pub(super) growing: Samples,
-    /// In a file that has its room already, as SQLite's log has after its
-    /// first round.
+    /// In a preallocated file, like SQLite's log after its first round.
     pub(super) in_place: Samples,
 }
 
 impl Disk {
-    /// Makes a file with room.
+    /// Creates a preallocated file.
     pub(super) fn open(path: &Path) -> anyhow::Result<Self> {
         let mut options = OpenOptions::new();
         let file = options.write(true).create(true).truncate(true).open(path)?;
@@ -39,7 +38,7 @@ impl Disk {
         })
     }
 
-    /// Writes and syncs, so often in each way.
+    /// Writes and syncs this often in each way.
     pub(super) fn sync(&mut self, calls: usize) -> anyhow::Result<()> {
         for call in 0..calls as u64 {
             let taken = self.page(call % ROOM)?;

@@ -1,4 +1,4 @@
-//! What a step costs when much has happened before it.
+//! What a step costs after a long history.
 
 use std::path::Path;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use super::world::World;
 use crate::stopwatch::Samples;
 use crate::table::{Table, ratio, thousands};
 
-/// Events of the history when a step is measured.
+/// The length of the history, in events, when a step is measured.
 const LENGTHS: [u64; 3] = [10, 1_000, 10_000];
 /// Steps around each length that are measured in one execution.
 const STEPS: u64 = 100;
@@ -17,7 +17,7 @@ const ROUNDS: usize = 5;
 /// Prints the table.
 pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     let short = 3;
-    // A long one for each round, and as many short ones as give it as many samples.
+    // One long execution per round, and enough short ones for as many samples.
     let shorts = STEPS as usize / 2;
     let world = World::open(&directory.join("history.db"), ROUNDS * (shorts + 1)).await?;
     let mut samples = LENGTHS.map(|_| Samples::new());
@@ -25,12 +25,12 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     for _ in 0..ROUNDS {
         for _ in 0..shorts {
             world.run(next, 1, short).await?;
-            add(&mut samples[0], &world.laps_of(next), 0, short);
+            add(&mut samples[0], &world.step_times(next), 0, short);
             next += 1;
         }
         let last = LENGTHS[2] / EVENTS_PER_STEP + STEPS;
         world.run(next, 1, last).await?;
-        let laps = world.laps_of(next);
+        let laps = world.step_times(next);
         for (length, samples) in LENGTHS.into_iter().zip(&mut samples).skip(1) {
             let from = length / EVENTS_PER_STEP - STEPS / 2;
             add(samples, &laps, from, from + STEPS);
@@ -42,7 +42,7 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a step of the loop adds to the history: a task entered, scheduled,
+/// The events that a step of the loop adds to the history: a task entered, scheduled,
 /// started, succeeded and exited, a Choice entered and exited.
 const EVENTS_PER_STEP: u64 = 7;
 

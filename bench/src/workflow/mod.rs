@@ -1,10 +1,8 @@
-//! Workflows run durably: steps per second and the time of one, beside one
-//! sync of the same disk; long histories beside short ones; many executions
-//! that wait.
+//! Durable workflows: steps per second and time per step, compared with one sync of the
+//! same disk; long histories compared with short ones; many waiting executions.
 //!
-//! A step is the answer of a task, the Choice behind it and the order of the
-//! next task. The tasks answer at once: what is measured is the engine, its
-//! journal and the disk.
+//! A step is the answer of a task, the following Choice, and the scheduling of the next
+//! task. The tasks answer at once: this measures the engine, its journal and the disk.
 
 mod disk;
 mod history;

@@ -1,5 +1,5 @@
-//! Durable steps per second, and the time of one, for one execution and for
-//! many at the same time.
+//! Durable steps per second, and time per step, for one execution and for many concurrent
+//! ones.
 
 use std::path::Path;
 use std::time::Duration;
@@ -9,16 +9,16 @@ use super::world::World;
 use crate::stopwatch::{Samples, cpu_time};
 use crate::table::{Table, ratio, thousands};
 
-/// Executions at the same time, the steps of each, and how often they are run
-/// one after the other. A history ends at 25,000 events, and a step adds seven.
+/// Concurrent executions, the steps of each, and how often they run one after the other.
+/// A history ends at 25,000 events, and a step adds seven.
 const SIZES: [(usize, u64, usize); 3] = [(1, 200, 20), (100, 500, 1), (1_000, 100, 1)];
-/// Each size is measured so often, by turns, and the middle one is printed.
+/// Each size is measured this often, by turns; the median is printed.
 const ROUNDS: usize = 3;
 
-/// Syncs of each kind beside one measurement, twice.
+/// Syncs of each kind per measurement, twice.
 const SYNCS: usize = 200;
 
-struct Measured {
+struct StepMeasurements {
     rate: f64,
     laps: Samples,
     /// What the disk did between the runs.
@@ -30,7 +30,7 @@ struct Measured {
 
 /// Prints the tables.
 pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
-    let mut measured: Vec<Vec<Measured>> = SIZES.iter().map(|_| Vec::new()).collect();
+    let mut measured: Vec<Vec<StepMeasurements>> = SIZES.iter().map(|_| Vec::new()).collect();
     for round in 0..ROUNDS {
         for ((executions, steps, runs), all) in SIZES.into_iter().zip(&mut measured) {
             let path = directory.join(format!("steps-{executions}-{round}.db"));
@@ -46,14 +46,14 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs executions, and between them has the disk sync: what else the machine
-/// does at the time disturbs both alike.
+/// Runs executions, and syncs the disk in between, so that other load on the machine
+/// affects both alike.
 async fn measure(
     path: &Path,
     executions: usize,
     steps: u64,
     runs: usize,
-) -> anyhow::Result<Measured> {
+) -> anyhow::Result<StepMeasurements> {
     let world = World::open(path, executions * runs).await?;
     let mut disk = Disk::open(&path.with_extension("syncs"))?;
     let (mut took, mut cpu) = (Duration::ZERO, Duration::ZERO);
@@ -67,7 +67,7 @@ async fn measure(
     let all = (executions * runs) as f64 * steps as f64;
     world.engine.stop().await;
     let (entries, events) = world.lengths(0).await?;
-    let measured = Measured {
+    let measured = StepMeasurements {
         rate: all / took.as_secs_f64(),
         laps: world.laps(),
         disk,
@@ -79,7 +79,7 @@ async fn measure(
     Ok(measured)
 }
 
-fn print(measured: &[Measured]) {
+fn print(measured: &[StepMeasurements]) {
     let mut times = Table::new(&[
         "executions at once",
         "steps /s",

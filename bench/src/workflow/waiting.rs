@@ -1,13 +1,14 @@
-//! Many executions that wait: half for a time, half for an answer from
-//! outside. What they cost while they wait, and what it takes to start with
-//! them.
+//! Many waiting executions: half wait for a time, half for an external answer. Measures
+//! their cost while they wait, and a start with them.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
 
 use anyhow::{Context, ensure};
-use ballast_state_machines::engine::{Engine, Registry, Settings, SystemClock, TaskContext};
+use ballast_state_machines::engine::{
+    Engine, EngineSettings, HandlerRegistry, SystemClock, TaskContext,
+};
 use ballast_state_machines::store::SqliteStore;
 use serde_json::{Value, json};
 
@@ -59,8 +60,8 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Starts executions that will wait; how many per second, and how many of
-/// them are in memory once all wait.
+/// Starts executions that will wait. Returns how many per second, and how many of them
+/// are in memory once all wait.
 async fn fill(path: &Path, size: usize) -> anyhow::Result<(f64, usize)> {
     let (engine, store) = open(path).await?;
     engine.deploy("waits", WAITS).await?;
@@ -84,10 +85,10 @@ async fn fill(path: &Path, size: usize) -> anyhow::Result<(f64, usize)> {
         started??;
     }
     let rate = size as f64 / watch.elapsed().as_secs_f64();
-    while engine.held() > 0 {
+    while engine.held_count() > 0 {
         tokio::task::yield_now().await;
     }
-    let held = engine.held();
+    let held = engine.held_count();
     engine.stop().await;
     store.close().await;
     Ok((rate, held))
@@ -101,12 +102,12 @@ async fn open(path: &Path) -> anyhow::Result<(Engine, SqliteStore)> {
 
 async fn start(store: &SqliteStore) -> anyhow::Result<Engine> {
     let ask = |_: Value, _: TaskContext| async { Ok(Value::Null) };
-    let registry = Registry::new().function("ask.waitForTaskToken", ask);
+    let registry = HandlerRegistry::new().with_function("ask.waitForTaskToken", ask);
     let (store, clock) = (Arc::new(store.clone()), Arc::new(SystemClock));
-    Ok(Engine::new(store, registry, clock, Settings::default()).await?)
+    Ok(Engine::new(store, registry, clock, EngineSettings::default()).await?)
 }
 
-/// Starts in a process of its own; what that says.
+/// Measures a start in a process of its own, and returns its output.
 fn restart(path: &Path) -> anyhow::Result<Vec<f64>> {
     let mut again = Command::new(std::env::current_exe()?);
     again.args(["--inner", "reopen-workflows"]).arg(path);
@@ -122,9 +123,9 @@ fn restart(path: &Path) -> anyhow::Result<Vec<f64>> {
         .context("read the figures")
 }
 
-/// The process that starts with executions that wait: says in how many seconds
-/// the store was open, the engine ran and a new execution had ended, by how
-/// much the resident memory grew, and how many threads there are.
+/// The process that starts with waiting executions. Prints how long it took until the
+/// store was open, the engine ran and a new execution had ended, by how much the resident
+/// memory grew, and the number of threads.
 pub(crate) async fn reopen(path: &Path) -> anyhow::Result<()> {
     let before = resident_bytes();
     let watch = Stopwatch::start();
@@ -134,7 +135,7 @@ pub(crate) async fn reopen(path: &Path) -> anyhow::Result<()> {
     let runs = watch.elapsed().as_secs_f64();
     let name = format!("at-{}", std::process::id());
     let id = engine.start("quick", &name, json!({})).await?;
-    engine.ended(&id).await?;
+    engine.wait_for_end(&id).await?;
     let ended = watch.elapsed().as_secs_f64();
     let grown = resident_bytes().saturating_sub(before);
     println!("{opened} {runs} {ended} {grown} {}", threads());

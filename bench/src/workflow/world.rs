@@ -1,4 +1,4 @@
-//! A loop of tasks that answer at once, and when each of them was run.
+//! A loop of tasks that answer at once, and the times at which they ran.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,8 +6,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context;
-use ballast_state_machines::engine::{Engine, Registry, Settings, SystemClock, TaskContext};
-use ballast_state_machines::store::{SqliteStore, Store};
+use ballast_state_machines::engine::{
+    Engine, EngineSettings, HandlerRegistry, SystemClock, TaskContext,
+};
+use ballast_state_machines::store::{ExecutionStore, SqliteStore};
 use serde_json::{Value, json};
 use tokio::sync::Notify;
 
@@ -26,7 +28,7 @@ pub(super) struct World {
     book: Arc<Book>,
 }
 
-/// When the tasks of each execution were run.
+/// When the tasks of each execution ran.
 struct Book {
     pages: Vec<Mutex<Page>>,
     running: AtomicU64,
@@ -41,7 +43,7 @@ struct Page {
 }
 
 impl World {
-    /// Makes a store in a file of its own, for so many executions.
+    /// Creates a store in a file of its own, for this many executions.
     pub(super) async fn open(path: &Path, executions: usize) -> anyhow::Result<Self> {
         let pages = (0..executions).map(|_| Mutex::default()).collect();
         let book = Arc::new(Book {
@@ -51,15 +53,16 @@ impl World {
         });
         let store = SqliteStore::open(path).await?;
         let pen = Arc::clone(&book);
-        let registry = Registry::new().function("work", move |input: Value, _: TaskContext| {
-            let output = pen.worked(&input);
-            async move { Ok(output) }
-        });
+        let registry =
+            HandlerRegistry::new().with_function("work", move |input: Value, _: TaskContext| {
+                let output = pen.worked(&input);
+                async move { Ok(output) }
+            });
         let engine = Engine::new(
             Arc::new(store.clone()),
             registry,
             Arc::new(SystemClock),
-            Settings::default(),
+            EngineSettings::default(),
         )
         .await?;
         engine.deploy("loop", LOOP).await?;
@@ -70,7 +73,7 @@ impl World {
         })
     }
 
-    /// Runs executions side by side, of so many steps each; the time from the
+    /// Runs executions concurrently, with this many steps each. Returns the time from the
     /// first start to the last task.
     pub(super) async fn run(
         &self,
@@ -100,7 +103,7 @@ impl World {
     pub(super) fn laps(&self) -> Samples {
         let mut samples = Samples::new();
         for number in 0..self.book.pages.len() {
-            for lap in self.laps_of(number) {
+            for lap in self.step_times(number) {
                 samples.add(lap);
             }
         }
@@ -108,7 +111,7 @@ impl World {
     }
 
     /// The times between the tasks of one execution, in order.
-    pub(super) fn laps_of(&self, number: usize) -> Vec<Duration> {
+    pub(super) fn step_times(&self, number: usize) -> Vec<Duration> {
         let page = self.book.pages.get(number).map(lock);
         page.map(|page| page.laps.clone()).unwrap_or_default()
     }
@@ -127,7 +130,7 @@ impl World {
 }
 
 impl Book {
-    /// A task is run: notes the time, and says what it answers.
+    /// Runs a task: records the time, and returns its answer.
     fn worked(&self, input: &Value) -> Value {
         let number = input["execution"].as_u64().unwrap_or_default();
         let left = input["left"].as_u64().unwrap_or(1).saturating_sub(1);

@@ -1,238 +1,293 @@
-//! The protocol of a move, pure: what is to be done next, from what is seen.
+//! The migration protocol: a pure function from what a worker observed to its
+//! next action.
 //!
 //! ```text
 //!   record (route.rs)  ┐
-//!   source's fence     ├──► next ──► one step: change the record, order a
-//!   target's fence     ┘             shard, copy, wait, or done
+//!   source's fence     ├──► next_action ──► one action: update the record, send
+//!   target's fence     ┘                    a shard a command, copy, wait, or end
 //! ```
-//! Nothing is remembered in between. Whoever works on a move looks at the
-//! record and at both shards, asks [`next`], does that one thing, and looks
-//! again; so a crash between any two lines is a look that was not followed.
-//! What is done is guarded where it is done: the record by compare-and-swap,
-//! a shard by its fence. So a look that was stale, or a worker that was taken
-//! for dead, does no harm. The model checker (`sim`) tries all of that with
-//! this very code.
+//! A worker keeps no state between two actions. It reads the record and both
+//! fences, calls [`next_action`], performs the one action it returns, and reads
+//! again. A crash between any two lines is therefore the same as an observation
+//! that nobody acted on.
+//!
+//! Every effect is guarded where it happens: the record by compare-and-swap, a
+//! shard by its fence. A stale observation, or a worker that was declared dead
+//! but still runs, does no harm. The model checker (`sim`) explores exactly this
+//! code.
 
+pub mod goal;
 pub mod recut;
 pub mod route;
 
-use ballast_domain::moving::{MoveId, Phase, Route};
+use ballast_domain::moving::{ActiveMigration, MigrationId, MigrationPhase, SliceRoute};
 use ballast_domain::tenant::Epoch;
 use ballast_vote_shard::shard::{Fence, Holding};
 
-/// What is wanted of a move.
+/// What the worker wants from the migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Wish {
-    /// Get the slice to its target.
-    Go,
-    /// Not now: whoever is kept from voting shall vote, and the copy goes on.
-    Wait,
-    /// Leave, or bring, it where it was.
-    GoBack,
-    /// The window may end.
+pub enum MigrationIntent {
+    /// Bring the slice to its target.
+    Proceed,
+    /// Do not cut over now: unseal the source so that it takes votes, and keep
+    /// copying.
+    Postpone,
+    /// Leave the slice on its source, or bring it back there.
+    RollBack,
+    /// End the window.
     Finish,
-    /// Bring it back although its owner is away for good: what only the owner
-    /// has is given up.
-    GiveUp,
+    /// Bring the slice back although its owner is permanently gone. Writes that
+    /// only the owner has are lost.
+    AbandonOwner,
 }
 
-/// What is seen of a move. Each part may be of another moment.
+/// What a worker observed. Each part may have been read at a different moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View<S> {
+pub struct ObservedMigration<S> {
     /// The slice's record.
-    pub route: Route<S>,
-    /// What the source remembers of the slice.
+    pub route: SliceRoute<S>,
+    /// The source's fence for the slice.
     pub source: Option<Fence>,
-    /// What the target remembers of it.
+    /// The target's fence for the slice.
     pub target: Option<Fence>,
-    /// While the source takes writes: the target is close enough behind it.
-    /// While it is sealed: count and digest are equal on both sides.
+    /// While the source takes writes: the target is close enough behind it to
+    /// seal. While the source is sealed: both sides have the same count and digest.
     pub equal: bool,
-    /// What is wanted.
-    pub wish: Wish,
+    /// What the worker wants.
+    pub intent: MigrationIntent,
 }
 
-/// What a shard is told.
+/// A command to a shard, which changes its fence for the slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Op {
-    /// Make room for the slice at this epoch, or keep what there is for it.
+pub enum FenceCommand {
+    /// Start importing the slice at this epoch, keeping what was already imported.
     Prepare(Epoch),
-    /// Only add to what was imported: what is compared from now on is what will
-    /// be owned.
+    /// From now on only add rows, never discard them: what is compared next is
+    /// what the target will own.
     Ready(Epoch),
-    /// Take no more writes.
+    /// Stop taking writes.
     Seal(Epoch),
-    /// Own the slice, at this newer epoch, as before the move.
+    /// Own the slice again, at this newer epoch, with the data from before.
     Reinstate(Epoch),
     /// Own what was imported.
     Activate(Epoch),
-    /// Own it no longer.
+    /// Stop owning the slice, and keep its data as a copy.
     Retire(Epoch),
-    /// Remove what there is, and remember that the slice is gone at no lower
-    /// epoch than this.
+    /// Remove the slice's data, and remember the slice as gone at this epoch or a
+    /// later one.
     Purge(Epoch),
 }
 
-/// The next thing to do.
+/// The next action of a worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Step<S> {
-    /// Change the record from what was seen to this, by compare-and-swap.
-    Swap(Box<Route<S>>),
-    /// Tell a shard.
-    Order(S, Op),
+pub enum ProtocolAction<S> {
+    /// Replace the observed record with this one, by compare-and-swap.
+    UpdateRecord(Box<SliceRoute<S>>),
+    /// Send a shard a command.
+    SendCommand(S, FenceCommand),
     /// Copy from the source what the target lacks.
-    Copy,
-    /// The window is open: reads are compared, until something else is wanted.
+    CopyData,
+    /// The window is open: compare reads until the intent changes.
     Watch,
-    /// The move is over; whether the slice is at its target.
-    Over {
-        /// Whether it is.
+    /// The migration has ended.
+    Ended {
+        /// Whether the slice is on its target.
         moved: bool,
     },
-    /// The move was never claimed, or was given up long ago.
+    /// The record does not know the migration: it was never claimed, or a later
+    /// one has replaced it.
     Unknown,
 }
 
-/// The next thing to do for a move.
-pub fn next<S: Clone + PartialEq>(id: &MoveId, view: &View<S>) -> Step<S> {
-    let route = &view.route;
-    let Some(moving) = route.move_of(id) else {
+/// Returns the next action for a migration.
+pub fn next_action<S: Clone + PartialEq>(
+    id: &MigrationId,
+    observed: &ObservedMigration<S>,
+) -> ProtocolAction<S> {
+    let route = &observed.route;
+    let Some(moving) = route.active_migration(id) else {
         return match &route.last {
-            Some(last) if last.move_id == *id => Step::Over { moved: last.moved },
-            _ => Step::Unknown,
+            Some(last) if last.move_id == *id => ProtocolAction::Ended { moved: last.moved },
+            _ => ProtocolAction::Unknown,
         };
     };
-    let order = |shard: &S, op| Step::Order(shard.clone(), op);
-    let (from, to) = (&moving.from, &moving.to);
-    // Only what goes back can leave something behind that was given up: where it
-    // goes to, everything is that was there before the move.
-    let (gives_up, wish) = match view.wish {
-        // Whatever else is wanted: it is decided.
-        _ if moving.gives_up => (true, Wish::Finish),
-        Wish::GiveUp if id.is_back() => (true, Wish::Finish),
-        Wish::GiveUp => (true, Wish::GoBack),
-        wish => (false, wish),
+    // Only a reverse migration can abandon its source: its target has everything
+    // from before the forward migration.
+    let (abandons, intent) = match observed.intent {
+        // The record has already decided it, whatever the intent is.
+        _ if moving.gives_up => (true, MigrationIntent::Finish),
+        MigrationIntent::AbandonOwner if id.is_back() => (true, MigrationIntent::Finish),
+        MigrationIntent::AbandonOwner => (true, MigrationIntent::RollBack),
+        intent => (false, intent),
+    };
+    let step = PhaseStep {
+        id,
+        observed,
+        moving,
+        abandons,
+        intent,
     };
     match moving.phase {
-        Phase::Copying => {
-            if wish == Wish::GoBack {
-                return swap(route::abort(route, id));
-            }
-            // After a retreat.
-            if !gives_up && !owns(&view.source, route.epoch) {
-                return order(from, Op::Reinstate(route.epoch));
-            }
-            if !imports(&view.target, moving.prepared, id) {
-                return order(to, Op::Prepare(moving.prepared));
-            }
-            match view.equal || gives_up {
-                false => Step::Copy,
-                true => swap(route::seal(route, id)),
-            }
-        }
-        Phase::Sealing { epoch } => {
-            match wish {
-                Wish::GoBack => return swap(route::abort(route, id)),
-                Wish::Wait => return swap(route::retreat(route, id)),
-                Wish::Go | Wish::Finish | Wish::GiveUp => {}
-            }
-            // Before the seal: nobody waits for it.
-            if !holds(&view.target, Holding::Importing, epoch, id) {
-                return order(to, Op::Ready(epoch));
-            }
-            if gives_up {
-                return swap(route::give_up(route, id));
-            }
-            if !holds(&view.source, Holding::Sealed, epoch, id) {
-                // After a retreat that somebody went on from who meant to give the
-                // owner up: it is still sealed at the epoch before.
-                let op = match owns(&view.source, route.epoch) {
-                    true => Op::Seal(epoch),
-                    false => Op::Reinstate(route.epoch),
-                };
-                return order(from, op);
-            }
-            match view.equal {
-                false => Step::Copy,
-                true => swap(route::commit(route, id)),
-            }
-        }
-        Phase::Window => {
-            let epoch = route.epoch;
-            // Whether it owns the slice yet does not matter if it is given up.
-            let is_lost = gives_up && !moving.gives_up && !id.is_back();
-            if !is_lost && !holds(&view.target, Holding::Owner, epoch, id) {
-                return order(to, Op::Activate(epoch));
-            }
-            // Whatever is wanted: there is nothing to go back to, and nothing
-            // that may be removed.
-            if moving.gives_up {
-                return swap(route::release(route, id));
-            }
-            if !holds(&view.source, Holding::Retired, epoch, id) {
-                return order(from, Op::Retire(epoch));
-            }
-            match wish {
-                Wish::Finish | Wish::GiveUp => swap(route::clean(route, id)),
-                Wish::GoBack if is_lost => swap(route::forsake(route, id, &id.back())),
-                Wish::GoBack => swap(route::reverse(route, id, &id.back())),
-                Wish::Go | Wish::Wait => Step::Watch,
-            }
-        }
-        Phase::Cleaning => {
-            if !moving.gives_up && !is_gone(&view.source, route.epoch) {
-                return order(from, Op::Purge(route.epoch));
-            }
-            swap(route::release(route, id))
-        }
-        Phase::Aborting => {
-            if !owns(&view.source, route.epoch) {
-                return order(from, Op::Reinstate(route.epoch));
-            }
-            if !is_gone(&view.target, moving.prepared) {
-                return order(to, Op::Purge(moving.prepared));
-            }
-            swap(route::release(route, id))
-        }
+        MigrationPhase::Copying => step.while_copying(),
+        MigrationPhase::Sealing { epoch } => step.while_sealing(epoch),
+        MigrationPhase::Window => step.in_window(),
+        MigrationPhase::Cleaning => step.while_cleaning(),
+        MigrationPhase::Aborting => step.while_aborting(),
     }
 }
 
-/// What a shard is to be told whose copy was left behind at this epoch when it
-/// answers again: it may believe to own the slice, and must take no more votes.
-/// What it has is kept. Nothing when it knows.
-pub fn disown(fence: &Option<Fence>, epoch: Epoch) -> Option<Op> {
+/// An active migration and what a worker observed of it.
+struct PhaseStep<'a, S> {
+    id: &'a MigrationId,
+    observed: &'a ObservedMigration<S>,
+    moving: &'a ActiveMigration<S>,
+    /// Whether the owner is abandoned, by the record or by the intent.
+    abandons: bool,
+    intent: MigrationIntent,
+}
+
+impl<S: Clone + PartialEq> PhaseStep<'_, S> {
+    fn while_copying(&self) -> ProtocolAction<S> {
+        let (id, route) = (self.id, &self.observed.route);
+        if self.intent == MigrationIntent::RollBack {
+            return update_record(route::abort(route, id));
+        }
+        // After a retreat the source is still sealed.
+        if !self.abandons && !is_owner(&self.observed.source, route.epoch) {
+            return self.send_source(FenceCommand::Reinstate(route.epoch));
+        }
+        let prepared = self.moving.prepared;
+        if !is_importing(&self.observed.target, prepared, id) {
+            return self.send_target(FenceCommand::Prepare(prepared));
+        }
+        match self.observed.equal || self.abandons {
+            false => ProtocolAction::CopyData,
+            true => update_record(route::seal(route, id)),
+        }
+    }
+
+    fn while_sealing(&self, epoch: Epoch) -> ProtocolAction<S> {
+        let (id, observed) = (self.id, self.observed);
+        let route = &observed.route;
+        match self.intent {
+            MigrationIntent::RollBack => return update_record(route::abort(route, id)),
+            MigrationIntent::Postpone => return update_record(route::retreat(route, id)),
+            MigrationIntent::Proceed | MigrationIntent::Finish | MigrationIntent::AbandonOwner => {}
+        }
+        // Before the seal, so that it does not lengthen the write pause.
+        if !is_holding(&observed.target, Holding::Importing, epoch, id) {
+            return self.send_target(FenceCommand::Ready(epoch));
+        }
+        if self.abandons {
+            return update_record(route::commit_without_source(route, id));
+        }
+        if !is_holding(&observed.source, Holding::Sealed, epoch, id) {
+            // The source can still be sealed at an earlier epoch: after a retreat, a
+            // worker that wanted to abandon the owner sealed again without
+            // reinstating it. Reinstate it first.
+            return self.send_source(match is_owner(&observed.source, route.epoch) {
+                true => FenceCommand::Seal(epoch),
+                false => FenceCommand::Reinstate(route.epoch),
+            });
+        }
+        match observed.equal {
+            false => ProtocolAction::CopyData,
+            true => update_record(route::commit(route, id)),
+        }
+    }
+
+    fn in_window(&self) -> ProtocolAction<S> {
+        let (id, observed) = (self.id, self.observed);
+        let (route, epoch) = (&observed.route, observed.route.epoch);
+        // An owner that is about to be abandoned need not know that it owns the slice.
+        let is_lost = self.abandons && !self.moving.gives_up && !id.is_back();
+        if !is_lost && !is_holding(&observed.target, Holding::Owner, epoch, id) {
+            return self.send_target(FenceCommand::Activate(epoch));
+        }
+        // The source was abandoned: the slice cannot return there, and its copy
+        // there is kept.
+        if self.moving.gives_up {
+            return update_record(route::release(route, id));
+        }
+        if !is_holding(&observed.source, Holding::Retired, epoch, id) {
+            return self.send_source(FenceCommand::Retire(epoch));
+        }
+        match self.intent {
+            MigrationIntent::Finish | MigrationIntent::AbandonOwner => {
+                update_record(route::clean(route, id))
+            }
+            MigrationIntent::RollBack if is_lost => {
+                update_record(route::reverse_without_owner(route, id, &id.way_back()))
+            }
+            MigrationIntent::RollBack => update_record(route::reverse(route, id, &id.way_back())),
+            MigrationIntent::Proceed | MigrationIntent::Postpone => ProtocolAction::Watch,
+        }
+    }
+
+    fn while_cleaning(&self) -> ProtocolAction<S> {
+        let route = &self.observed.route;
+        if !self.moving.gives_up && !is_gone(&self.observed.source, route.epoch) {
+            return self.send_source(FenceCommand::Purge(route.epoch));
+        }
+        update_record(route::release(route, self.id))
+    }
+
+    fn while_aborting(&self) -> ProtocolAction<S> {
+        let (observed, prepared) = (self.observed, self.moving.prepared);
+        let route = &observed.route;
+        if !is_owner(&observed.source, route.epoch) {
+            return self.send_source(FenceCommand::Reinstate(route.epoch));
+        }
+        if !is_gone(&observed.target, prepared) {
+            return self.send_target(FenceCommand::Purge(prepared));
+        }
+        update_record(route::release(route, self.id))
+    }
+
+    fn send_source(&self, command: FenceCommand) -> ProtocolAction<S> {
+        ProtocolAction::SendCommand(self.moving.from.clone(), command)
+    }
+
+    fn send_target(&self, command: FenceCommand) -> ProtocolAction<S> {
+        ProtocolAction::SendCommand(self.moving.to.clone(), command)
+    }
+}
+
+/// Returns the command for a shard whose copy was left behind at this epoch, once
+/// the shard answers again. The shard may believe that it owns the slice and must
+/// stop taking votes; its data is kept. `None` when its fence already says so.
+pub fn disown_command(fence: &Option<Fence>, epoch: Epoch) -> Option<FenceCommand> {
     let Some(fence) = fence else {
-        // It never came, or its disk is another: what was ordered before and comes
-        // late must find that.
-        return Some(Op::Purge(epoch));
+        // The slice never reached it, or its disk was replaced. Leave a tombstone
+        // that refuses commands still in flight.
+        return Some(FenceCommand::Purge(epoch));
     };
     match fence.holding {
-        Holding::Owner if epoch > fence.epoch => Some(Op::Seal(epoch)),
-        Holding::Sealed if epoch >= fence.epoch => Some(Op::Retire(epoch)),
-        // It never owned it, and has nothing of its own.
-        Holding::Importing if epoch >= fence.epoch => Some(Op::Purge(epoch)),
-        // Gone since an earlier move: what was ordered for this one and comes late
-        // must find that, too.
-        Holding::Gone if epoch > fence.epoch => Some(Op::Purge(epoch)),
-        // Told already, or the slice came to it once more.
+        Holding::Owner if epoch > fence.epoch => Some(FenceCommand::Seal(epoch)),
+        Holding::Sealed if epoch >= fence.epoch => Some(FenceCommand::Retire(epoch)),
+        // It never owned the slice and has no data of its own.
+        Holding::Importing if epoch >= fence.epoch => Some(FenceCommand::Purge(epoch)),
+        // Gone since an earlier migration: raise the tombstone's epoch, so that it
+        // also refuses commands of this one.
+        Holding::Gone if epoch > fence.epoch => Some(FenceCommand::Purge(epoch)),
+        // It was disowned before, or a later migration brought the slice back to it.
         _ => None,
     }
 }
 
-/// Whether the source is sealed as the record says, and nothing is taken from
-/// the target any more: only then does it mean anything that both sides are
-/// equal.
-pub fn is_sealed<S>(view: &View<S>) -> bool {
-    view.route.moving.as_ref().is_some_and(|moving| {
-        matches!(moving.phase, Phase::Sealing { epoch }
-            if holds(&view.source, Holding::Sealed, epoch, &moving.move_id)
-                && holds(&view.target, Holding::Importing, epoch, &moving.move_id))
+/// Whether the source is sealed at the record's epoch and the target no longer
+/// discards rows. Only then does an equal digest on both sides prove anything.
+pub fn is_drained<S>(observed: &ObservedMigration<S>) -> bool {
+    observed.route.moving.as_ref().is_some_and(|moving| {
+        matches!(moving.phase, MigrationPhase::Sealing { epoch }
+            if is_holding(&observed.source, Holding::Sealed, epoch, &moving.move_id)
+                && is_holding(&observed.target, Holding::Importing, epoch, &moving.move_id))
     })
 }
 
-/// Whether a shard takes in what a move brings: as it was prepared, or at the
-/// later epoch of a seal that was put off.
-pub fn imports(fence: &Option<Fence>, prepared: Epoch, id: &MoveId) -> bool {
+/// Whether a shard imports the slice for this migration: at the epoch it was
+/// prepared at, or at the later epoch of a postponed seal.
+pub fn is_importing(fence: &Option<Fence>, prepared: Epoch, id: &MigrationId) -> bool {
     fence.as_ref().is_some_and(|fence| {
         fence.holding == Holding::Importing
             && fence.epoch >= prepared
@@ -240,31 +295,35 @@ pub fn imports(fence: &Option<Fence>, prepared: Epoch, id: &MoveId) -> bool {
     })
 }
 
-/// The token of a worker's orders. Shards keep the highest they have seen of a
-/// slice: a later move has a higher one, and of one move a later lease.
-pub fn token(prepared: Epoch, lease: u64) -> u64 {
+/// The token of a worker's commands. A shard refuses tokens below the highest one
+/// it has accepted for a slice. Later migrations have higher tokens; within one
+/// migration, later leases do.
+pub fn command_token(prepared: Epoch, lease: u64) -> u64 {
     const LEASES: u64 = 1 << 20;
     prepared.0 * LEASES + lease.min(LEASES - 1)
 }
 
-fn swap<S>(changed: Result<Route<S>, route::Refused>) -> Step<S> {
-    // The phase was looked at before, so it is never refused.
-    changed.map_or(Step::Unknown, |route| Step::Swap(Box::new(route)))
+fn update_record<S>(changed: Result<SliceRoute<S>, route::TransitionError>) -> ProtocolAction<S> {
+    // The caller has checked the phase, so the transition is never refused.
+    changed.map_or(ProtocolAction::Unknown, |route| {
+        ProtocolAction::UpdateRecord(Box::new(route))
+    })
 }
 
-fn holds(fence: &Option<Fence>, holding: Holding, epoch: Epoch, id: &MoveId) -> bool {
+fn is_holding(fence: &Option<Fence>, holding: Holding, epoch: Epoch, id: &MigrationId) -> bool {
     fence.as_ref().is_some_and(|fence| {
         fence.holding == holding && fence.epoch == epoch && fence.move_id.as_ref() == Some(id)
     })
 }
 
-fn owns(fence: &Option<Fence>, epoch: Epoch) -> bool {
+fn is_owner(fence: &Option<Fence>, epoch: Epoch) -> bool {
     fence
         .as_ref()
         .is_some_and(|fence| fence.holding == Holding::Owner && fence.epoch == epoch)
 }
 
-/// Gone, and nobody who comes late can bring it back.
+/// Whether the data is gone and the tombstone refuses every command up to this
+/// epoch.
 fn is_gone(fence: &Option<Fence>, epoch: Epoch) -> bool {
     fence
         .as_ref()

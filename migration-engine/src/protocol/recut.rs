@@ -1,56 +1,58 @@
-//! Cutting slices anew, pure: how a tenant's record changes, and what is to be
-//! done next from what is seen.
+//! The recut protocol, which splits and merges a tenant's slices: the transitions of
+//! the tenant's record, and the next action from what a worker observed. Pure.
 //!
 //! ```text
 //!            claim                       commit                    release
 //!   (none) ────────► Sealing(E) ────────────────────────► Cut ──────────────► (none)
 //!                        └── abort, above E ──► Aborting ────── release ──────► (none)
 //! ```
-//! All of it happens on one shard, so nothing is copied: the parents are
-//! sealed, the record lets the children take their place (the point of no
-//! return), and the shard hands their polls over in one step. As with moves,
-//! nothing is remembered between two looks.
+//! A recut happens on one shard, so nothing is copied: the shard seals the parents,
+//! the record replaces them with the children (the point of no return), and the
+//! shard hands the polls over in one step. As in a migration, a worker keeps no
+//! state between two actions.
 
-use ballast_domain::moving::MoveId;
-use ballast_domain::slicing::{HashRange, Layout, Part, Piece, Recut, RecutPhase, equal_cuts};
+use ballast_domain::moving::MigrationId;
+use ballast_domain::slicing::{
+    ChildSlice, HashRange, LayoutSlice, Recut, RecutPhase, SliceLayout, equal_cuts,
+};
 use ballast_domain::tenant::Epoch;
 use ballast_vote_shard::shard::{Fence, Holding};
 
-/// Why a record is not changed so.
+/// Why a transition is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum Refused {
-    /// Another cut is at work.
-    #[error("the cut {0} is at work on the tenant")]
-    Cutting(MoveId),
-    /// A move is at work on a parent.
-    #[error("the move {id} is at work on slice {slice}")]
-    Moving {
+pub enum RecutError {
+    /// Another recut is active on the tenant.
+    #[error("recut {0} is active on the tenant")]
+    AlreadyCutting(MigrationId),
+    /// A migration is active on a parent.
+    #[error("migration {id} is active on slice {slice}")]
+    SliceMigrating {
         /// The slice.
         slice: u32,
-        /// The move.
-        id: MoveId,
+        /// The migration.
+        id: MigrationId,
     },
     /// There is no such slice.
     #[error("there is no slice {0}")]
     NoSlice(u32),
-    /// The parents lie on several shards.
+    /// The parents are on several shards.
     #[error("the slices are on several shards")]
-    Apart,
-    /// The parents do not lie beside each other, or the cuts are not theirs.
-    #[error("the ranges do not fit")]
-    Ranges,
-    /// The cut is not at work, or farther than that.
-    #[error("the cut is not at work, or not that far")]
-    NotCutting,
+    DifferentShards,
+    /// The parents are not adjacent, or the cuts are outside of their range.
+    #[error("the hash ranges do not fit together")]
+    InvalidRanges,
+    /// The recut is not active, or in another phase.
+    #[error("the recut is not active, or in another phase")]
+    NotActive,
 }
 
-type Changed = Result<Layout, Refused>;
+type RecutResult = Result<SliceLayout, RecutError>;
 
-/// The next cut that brings a tenant to so many equal slices: which slices are
-/// cut, and where the new ones begin. Wide slices are divided first; then those
-/// that are too narrow are joined. `None` when it is so.
+/// Returns the next recut on the way to this many equal slices: the parents, and
+/// the hashes at which the children begin. It splits wide slices first, then merges
+/// narrow ones. `None` when the tenant has the slices it should have.
 #[must_use]
-pub fn wanted(layout: &Layout, into: u32) -> Option<(Vec<u32>, Vec<u64>)> {
+pub fn plan_next_recut(layout: &SliceLayout, into: u32) -> Option<(Vec<u32>, Vec<u64>)> {
     let cuts = equal_cuts(into);
     let inside = |range: HashRange| {
         let own = cuts.iter().copied();
@@ -65,7 +67,7 @@ pub fn wanted(layout: &Layout, into: u32) -> Option<(Vec<u32>, Vec<u64>)> {
     }
     let ends = cuts.iter().skip(1).map(|next| next - 1).chain([u64::MAX]);
     for (from, to) in cuts.iter().zip(ends) {
-        let within = |part: &&Part| (*from..=to).contains(&part.hash_from);
+        let within = |part: &&LayoutSlice| (*from..=to).contains(&part.hash_from);
         let parts: Vec<u32> = layout
             .parts
             .iter()
@@ -79,37 +81,37 @@ pub fn wanted(layout: &Layout, into: u32) -> Option<(Vec<u32>, Vec<u64>)> {
     None
 }
 
-/// A cut begins: the parents are to be sealed from now on.
-pub fn claim(layout: &Layout, id: &MoveId, parents: &[u32], cuts: &[u64]) -> Changed {
+/// Starts a recut: from now on the parents may be sealed.
+pub fn claim(layout: &SliceLayout, id: &MigrationId, parents: &[u32], cuts: &[u64]) -> RecutResult {
     if let Some(other) = &layout.recut {
-        return Err(Refused::Cutting(other.recut_id.clone()));
+        return Err(RecutError::AlreadyCutting(other.recut_id.clone()));
     }
     let parts = parents.iter().map(|slice| {
         let place = layout.parts.iter().position(|part| part.slice == *slice);
-        place.ok_or(Refused::NoSlice(*slice))
+        place.ok_or(RecutError::NoSlice(*slice))
     });
     let places = parts.collect::<Result<Vec<usize>, _>>()?;
     let (Some(first), Some(last)) = (places.first(), places.last()) else {
-        return Err(Refused::Ranges);
+        return Err(RecutError::InvalidRanges);
     };
     if places.windows(2).any(|two| two[0] + 1 != two[1]) {
-        return Err(Refused::Ranges);
+        return Err(RecutError::InvalidRanges);
     }
     let own = &layout.parts[*first..=*last];
     for part in own {
         if let Some(id) = part.moving.clone() {
             let slice = part.slice;
-            return Err(Refused::Moving { slice, id });
+            return Err(RecutError::SliceMigrating { slice, id });
         }
         if part.owner != own[0].owner {
-            return Err(Refused::Apart);
+            return Err(RecutError::DifferentShards);
         }
     }
     let range = HashRange {
         from: layout.range(*first).from,
         to: layout.range(*last).to,
     };
-    let children = pieces(layout.next_slice, range, cuts)?;
+    let children = child_pieces(layout.next_slice, range, cuts)?;
     let spent = own.iter().map(|part| part.spent).max();
     let epoch = Epoch(spent.map_or(0, |spent| spent.0) + 1);
     let mut then = layout.clone();
@@ -128,16 +130,16 @@ pub fn claim(layout: &Layout, id: &MoveId, parents: &[u32], cuts: &[u64]) -> Cha
     Ok(then)
 }
 
-/// The slices that begin at these hashes and together hold a range.
-fn pieces(first: u32, range: HashRange, cuts: &[u64]) -> Result<Vec<Piece>, Refused> {
+/// Returns the slices that begin at these hashes and together cover a range.
+fn child_pieces(first: u32, range: HashRange, cuts: &[u64]) -> Result<Vec<ChildSlice>, RecutError> {
     let grow = cuts.windows(2).all(|two| two[0] < two[1]);
     let ends = cuts.last().is_some_and(|last| *last <= range.to);
     if cuts.first() != Some(&range.from) || !grow || !ends {
-        return Err(Refused::Ranges);
+        return Err(RecutError::InvalidRanges);
     }
     let tos = cuts.iter().skip(1).map(|next| next - 1).chain([range.to]);
     let numbered = (first..).zip(cuts.iter().zip(tos));
-    let pieces = numbered.map(|(slice, (from, to))| Piece {
+    let pieces = numbered.map(|(slice, (from, to))| ChildSlice {
         slice,
         hash_from: *from,
         hash_to: to,
@@ -145,28 +147,33 @@ fn pieces(first: u32, range: HashRange, cuts: &[u64]) -> Result<Vec<Piece>, Refu
     Ok(pieces.collect())
 }
 
-fn at_work(layout: &Layout, id: &MoveId, phases: &[RecutPhase]) -> Result<Recut, Refused> {
+fn active_recut(
+    layout: &SliceLayout,
+    id: &MigrationId,
+    phases: &[RecutPhase],
+) -> Result<Recut, RecutError> {
     let recut = layout.recut.as_ref();
     recut
         .filter(|recut| recut.recut_id == *id && phases.contains(&recut.phase))
         .cloned()
-        .ok_or(Refused::NotCutting)
+        .ok_or(RecutError::NotActive)
 }
 
-/// The children take the parents' place: the point of no return.
-pub fn commit(layout: &Layout, id: &MoveId) -> Changed {
-    let recut = at_work(layout, id, &[RecutPhase::Sealing])?;
+/// Replaces the parents with the children: the point of no return.
+pub fn commit(layout: &SliceLayout, id: &MigrationId) -> RecutResult {
+    let recut = active_recut(layout, id, &[RecutPhase::Sealing])?;
     let mut then = layout.clone();
     then.parts
         .retain(|part| !recut.parents.contains(&part.slice));
-    then.parts.extend(recut.children.iter().map(|child| Part {
-        slice: child.slice,
-        hash_from: child.hash_from,
-        owner: recut.shard_id.clone(),
-        epoch: recut.epoch,
-        spent: recut.epoch,
-        moving: None,
-    }));
+    then.parts
+        .extend(recut.children.iter().map(|child| LayoutSlice {
+            slice: child.slice,
+            hash_from: child.hash_from,
+            owner: recut.shard_id.clone(),
+            epoch: recut.epoch,
+            spent: recut.epoch,
+            moving: None,
+        }));
     then.parts.sort_by_key(|part| part.hash_from);
     then.recut = Some(Recut {
         phase: RecutPhase::Cut,
@@ -175,10 +182,10 @@ pub fn commit(layout: &Layout, id: &MoveId) -> Changed {
     Ok(then)
 }
 
-/// It is not to be: the parents go on at a newer epoch, so that a seal or a cut
-/// that comes late finds nothing to do.
-pub fn abort(layout: &Layout, id: &MoveId) -> Changed {
-    let recut = at_work(layout, id, &[RecutPhase::Sealing])?;
+/// Aborts a recut: the parents continue at a new epoch, so that the shard refuses a
+/// delayed seal or recut command.
+pub fn abort(layout: &SliceLayout, id: &MigrationId) -> RecutResult {
+    let recut = active_recut(layout, id, &[RecutPhase::Sealing])?;
     let epoch = Epoch(recut.epoch.0 + 1);
     let mut then = layout.clone();
     for part in &mut then.parts {
@@ -193,69 +200,69 @@ pub fn abort(layout: &Layout, id: &MoveId) -> Changed {
     Ok(then)
 }
 
-/// The cut is over.
-pub fn release(layout: &Layout, id: &MoveId) -> Changed {
-    at_work(layout, id, &[RecutPhase::Cut, RecutPhase::Aborting])?;
-    Ok(Layout {
+/// Ends the recut and frees the record.
+pub fn release(layout: &SliceLayout, id: &MigrationId) -> RecutResult {
+    active_recut(layout, id, &[RecutPhase::Cut, RecutPhase::Aborting])?;
+    Ok(SliceLayout {
         recut: None,
         ..layout.clone()
     })
 }
 
-/// What is seen of a cut. Each part may be of another moment.
+/// What a worker observed. Each part may have been read at a different moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct View {
+pub struct ObservedRecut {
     /// The tenant's record.
-    pub layout: Layout,
-    /// What the shard remembers of the parents, in their order.
+    pub layout: SliceLayout,
+    /// The shard's fences for the parents, in their order.
     pub parents: Vec<Option<Fence>>,
-    /// What it remembers of the children, in their order.
+    /// The shard's fences for the children, in their order.
     pub children: Vec<Option<Fence>>,
-    /// Whether it is to be called off, if it still can be.
-    pub give_up: bool,
+    /// Whether to abort, if that is still possible.
+    pub call_off: bool,
 }
 
-/// What the shard is told.
+/// A command to the shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Op {
-    /// Take no more writes to a parent.
+pub enum RecutCommand {
+    /// Stop taking writes to a parent.
     Seal(u32, Epoch),
-    /// Own a parent, at this newer epoch, as before.
+    /// Own a parent again, at this newer epoch.
     Reinstate(u32, Epoch),
     /// Hand the parents' polls to the children.
     Recut,
 }
 
-/// The next thing to do.
+/// The next action of a worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step {
-    /// Change the record from what was seen to this, by compare-and-swap.
-    Swap(Box<Layout>),
-    /// Tell the shard.
-    Order(Op),
-    /// The cut is over.
-    Over,
+pub enum RecutAction {
+    /// Replace the observed record with this one, by compare-and-swap.
+    UpdateRecord(Box<SliceLayout>),
+    /// Send the shard a command.
+    SendCommand(RecutCommand),
+    /// The recut has ended.
+    Ended,
 }
 
-/// The next thing to do for a cut.
+/// Returns the next action for a recut.
 #[must_use]
-pub fn next(id: &MoveId, view: &View) -> Step {
+pub fn next_action(id: &MigrationId, view: &ObservedRecut) -> RecutAction {
     let layout = &view.layout;
     let Some(recut) = layout.recut.as_ref().filter(|it| it.recut_id == *id) else {
-        return Step::Over;
+        return RecutAction::Ended;
     };
     let parents = || recut.parents.iter().zip(&view.parents);
     match recut.phase {
         RecutPhase::Sealing => {
-            if view.give_up {
-                return swap(abort(layout, id));
+            if view.call_off {
+                return update_record(abort(layout, id));
             }
             for (slice, fence) in parents() {
                 if !fence.as_ref().is_some_and(|it| is_sealed(it, recut)) {
-                    return Step::Order(Op::Seal(*slice, recut.epoch));
+                    return RecutAction::SendCommand(RecutCommand::Seal(*slice, recut.epoch));
                 }
             }
-            swap(commit(layout, id))
+            update_record(commit(layout, id))
         }
         RecutPhase::Cut => {
             let knows = |fence: &Option<Fence>| {
@@ -263,8 +270,8 @@ pub fn next(id: &MoveId, view: &View) -> Step {
                 fence.is_some_and(|fence| fence.epoch >= recut.epoch)
             };
             match view.children.iter().all(knows) {
-                true => swap(release(layout, id)),
-                false => Step::Order(Op::Recut),
+                true => update_record(release(layout, id)),
+                false => RecutAction::SendCommand(RecutCommand::Recut),
             }
         }
         RecutPhase::Aborting => {
@@ -272,10 +279,10 @@ pub fn next(id: &MoveId, view: &View) -> Step {
                 let epoch = layout.part(*slice).map_or(recut.epoch, |part| part.epoch);
                 let owns = |it: &Fence| it.holding == Holding::Owner && it.epoch >= epoch;
                 if !fence.as_ref().is_some_and(owns) {
-                    return Step::Order(Op::Reinstate(*slice, epoch));
+                    return RecutAction::SendCommand(RecutCommand::Reinstate(*slice, epoch));
                 }
             }
-            swap(release(layout, id))
+            update_record(release(layout, id))
         }
     }
 }
@@ -286,22 +293,24 @@ fn is_sealed(fence: &Fence, recut: &Recut) -> bool {
         && fence.move_id.as_ref() == Some(&recut.recut_id)
 }
 
-fn swap(changed: Changed) -> Step {
-    // The phase was looked at before, so it is never refused.
-    changed.map_or(Step::Over, |layout| Step::Swap(Box::new(layout)))
+fn update_record(changed: RecutResult) -> RecutAction {
+    // The caller has checked the phase, so the transition is never refused.
+    changed.map_or(RecutAction::Ended, |layout| {
+        RecutAction::UpdateRecord(Box::new(layout))
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn id(name: &str) -> MoveId {
-        MoveId(name.to_owned())
+    fn id(name: &str) -> MigrationId {
+        MigrationId(name.to_owned())
     }
 
-    fn whole() -> Layout {
-        Layout {
-            parts: vec![Part {
+    fn whole() -> SliceLayout {
+        SliceLayout {
+            parts: vec![LayoutSlice {
                 slice: 0,
                 hash_from: 0,
                 owner: "shard-1".parse().unwrap(),
@@ -314,10 +323,10 @@ mod tests {
         }
     }
 
-    /// Cuts until there are so many slices.
-    fn sliced(mut layout: Layout, into: u32) -> (Layout, usize) {
+    /// Recuts until there are this many slices, and counts the recuts.
+    fn recut_until(mut layout: SliceLayout, into: u32) -> (SliceLayout, usize) {
         let mut cuts = 0;
-        while let Some((parents, at)) = wanted(&layout, into) {
+        while let Some((parents, at)) = plan_next_recut(&layout, into) {
             let claimed = claim(&layout, &id("c"), &parents, &at).unwrap();
             let cut = commit(&claimed, &id("c")).unwrap();
             layout = release(&cut, &id("c")).unwrap();
@@ -328,38 +337,38 @@ mod tests {
 
     #[test]
     fn a_tenant_comes_to_any_number_of_slices_and_back() {
-        let (four, cuts) = sliced(whole(), 4);
+        let (four, cuts) = recut_until(whole(), 4);
         assert_eq!(cuts, 1, "at once");
         let numbers: Vec<u32> = four.parts.iter().map(|part| part.slice).collect();
         assert_eq!(numbers, [1, 2, 3, 4]);
         assert!(four.parts.iter().all(|part| part.epoch == Epoch(8)));
-        let (sixteen, cuts) = sliced(four, 16);
+        let (sixteen, cuts) = recut_until(four, 16);
         assert_eq!((sixteen.parts.len(), cuts), (16, 4));
-        let (two, cuts) = sliced(sixteen, 2);
+        let (two, cuts) = recut_until(sixteen, 2);
         assert_eq!((two.parts.len(), cuts), (2, 2));
-        let (one, _) = sliced(two, 1);
+        let (one, _) = recut_until(two, 1);
         assert_eq!(one.parts.len(), 1);
         assert_eq!(one.range(0), HashRange::WHOLE);
         assert_eq!(one.next_slice, one.parts[0].slice + 1);
     }
 
     #[test]
-    fn what_is_half_done_is_finished() {
-        let (two, _) = sliced(whole(), 2);
-        let (parents, cuts) = wanted(&two, 4).unwrap();
+    fn a_partial_split_is_completed() {
+        let (two, _) = recut_until(whole(), 2);
+        let (parents, cuts) = plan_next_recut(&two, 4).unwrap();
         let claimed = claim(&two, &id("c"), &parents, &cuts).unwrap();
         let cut = commit(&claimed, &id("c")).unwrap();
         let three = release(&cut, &id("c")).unwrap();
         assert_eq!(three.parts.len(), 3);
-        let (parents, _) = wanted(&three, 4).unwrap();
+        let (parents, _) = plan_next_recut(&three, 4).unwrap();
         assert_eq!(parents, [2], "the one that is still whole");
-        assert_eq!(sliced(three.clone(), 4).0.parts.len(), 4);
-        assert_eq!(sliced(three, 1).0.parts.len(), 1);
+        assert_eq!(recut_until(three.clone(), 4).0.parts.len(), 4);
+        assert_eq!(recut_until(three, 1).0.parts.len(), 1);
     }
 
     #[test]
     fn an_epoch_is_above_everything_that_was_spent() {
-        let (two, _) = sliced(whole(), 2);
+        let (two, _) = recut_until(whole(), 2);
         let mut later = two.clone();
         later.parts[1].spent = Epoch(20);
         let claimed = claim(&later, &id("c"), &[1, 2], &[0]).unwrap();
@@ -368,11 +377,11 @@ mod tests {
         let aborted = abort(&claimed, &id("c")).unwrap();
         let epochs = aborted.parts.iter().map(|part| (part.epoch, part.spent));
         assert!(epochs.into_iter().all(|it| it == (Epoch(22), Epoch(22))));
-        // One of the two happens, not both.
-        assert_eq!(commit(&aborted, &id("c")), Err(Refused::NotCutting));
+        // Either commit or abort happens, never both.
+        assert_eq!(commit(&aborted, &id("c")), Err(RecutError::NotActive));
         let committed = commit(&claimed, &id("c")).unwrap();
-        assert_eq!(abort(&committed, &id("c")), Err(Refused::NotCutting));
-        // And its numbers are not given again.
+        assert_eq!(abort(&committed, &id("c")), Err(RecutError::NotActive));
+        // Slice numbers are not reused.
         let again = release(&aborted, &id("c")).unwrap();
         let again = claim(&again, &id("d"), &[1, 2], &[0]).unwrap();
         let number = again.recut.unwrap().children[0].slice;
@@ -380,23 +389,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_busy_or_apart_is_not_cut() {
-        let (two, _) = sliced(whole(), 2);
+    fn a_recut_needs_idle_adjacent_parents_on_one_shard() {
+        let (two, _) = recut_until(whole(), 2);
         let mut moving = two.clone();
         moving.parts[1].moving = Some(id("m"));
         let (slice, by) = (2, id("m"));
         let busy = claim(&moving, &id("c"), &[1, 2], &[0]);
-        assert_eq!(busy, Err(Refused::Moving { slice, id: by }));
+        assert_eq!(busy, Err(RecutError::SliceMigrating { slice, id: by }));
         assert!(
             claim(&moving, &id("c"), &[1], &[0]).is_ok(),
             "the other one"
         );
         let mut apart = two.clone();
         apart.parts[1].owner = "shard-2".parse().unwrap();
-        assert_eq!(claim(&apart, &id("c"), &[1, 2], &[0]), Err(Refused::Apart));
+        assert_eq!(
+            claim(&apart, &id("c"), &[1, 2], &[0]),
+            Err(RecutError::DifferentShards)
+        );
         let claimed = claim(&two, &id("c"), &[1], &[0]).unwrap();
         let second = claim(&claimed, &id("d"), &[2], &[two.parts[1].hash_from]);
-        assert_eq!(second, Err(Refused::Cutting(id("c"))));
+        assert_eq!(second, Err(RecutError::AlreadyCutting(id("c"))));
         for (parents, cuts) in [
             (vec![2, 1], vec![0]),
             (vec![], vec![0]),
@@ -406,8 +418,15 @@ mod tests {
             (vec![1], vec![0, 9, 9]),
         ] {
             let refused = claim(&two, &id("c"), &parents, &cuts);
-            assert_eq!(refused, Err(Refused::Ranges), "{parents:?} {cuts:?}");
+            assert_eq!(
+                refused,
+                Err(RecutError::InvalidRanges),
+                "{parents:?} {cuts:?}"
+            );
         }
-        assert_eq!(claim(&two, &id("c"), &[9], &[0]), Err(Refused::NoSlice(9)));
+        assert_eq!(
+            claim(&two, &id("c"), &[9], &[0]),
+            Err(RecutError::NoSlice(9))
+        );
     }
 }

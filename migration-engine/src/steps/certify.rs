@@ -1,34 +1,34 @@
-//! A move's end: how it ended, and the certificate of it.
+//! Records how a migration ended, and signs its certificate.
 
 use ballast_domain::Timestamp;
 use ballast_domain::certificate::{Certificate, VERSION};
-use ballast_domain::migration::{Ending, Migration, Stage, Status};
-use ballast_domain::moving::Route;
+use ballast_domain::migration::{Migration, MigrationEnding, MigrationStage, MigrationStatus};
+use ballast_domain::moving::SliceRoute;
 use ballast_state_machines::engine::TaskError;
 
-use super::{Steps, failed};
+use super::{MigrationSteps, to_task_error};
 
-/// Writes down how a move ended, with its certificate.
-pub(super) async fn ended(
-    steps: &Steps,
+/// Records the end of a migration, with its certificate.
+pub(super) async fn end_migration(
+    steps: &MigrationSteps,
     migration: &Migration,
-    status: Status,
+    status: MigrationStatus,
     phase: &str,
     why: Option<String>,
 ) -> Result<Migration, TaskError> {
     let now = steps.clock.now();
     let route = steps
         .worker
-        .route(&migration.slice_id())
+        .read_route(&migration.slice_id())
         .await
-        .map_err(failed)?;
+        .map_err(to_task_error)?;
     let edit = move |migration: &mut Migration| {
         if migration.is_over() {
             return;
         }
-        migration.stage = Stage::Ended;
+        migration.stage = MigrationStage::Ended;
         migration.waiting_for = None;
-        migration.ended = Some(Ending {
+        migration.ended = Some(MigrationEnding {
             status,
             phase: phase.to_owned(),
             at: now,
@@ -37,16 +37,18 @@ pub(super) async fn ended(
         let certificate = certificate(migration, &route, status, now);
         migration.certificate = steps.moves.sign(certificate);
     };
-    let ended = steps.note(migration, "migration.end", edit).await?;
+    let ended = steps
+        .update_record(migration, "migration.end", edit)
+        .await?;
     steps.readers.forget(&migration.slice_id());
     Ok(ended)
 }
 
-/// What a move proves: pure.
+/// Returns the certificate's content. Pure.
 fn certificate(
     migration: &Migration,
-    route: &Route,
-    status: Status,
+    route: &SliceRoute,
+    status: MigrationStatus,
     now: Timestamp,
 ) -> Certificate {
     let took = now
@@ -73,7 +75,7 @@ fn certificate(
         rows_carried: migration.figures.rows,
         bytes_carried: migration.figures.bytes,
         compared: migration.figures.compared,
-        // A vote that only the source had is the worst of differences.
+        // A straggler counts as a difference, too.
         differences: migration.figures.differences + migration.figures.stragglers,
         stragglers: migration.figures.stragglers,
         repaired: migration.figures.repaired,

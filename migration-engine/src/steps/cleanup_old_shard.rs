@@ -1,22 +1,28 @@
-//! *CleanupOldShard*: the source's copy is removed, at the current epoch only,
-//! and the certificate is written.
+//! *CleanupOldShard*: removes the source's copy, at the current epoch only, and
+//! signs the certificate.
 
-use ballast_domain::migration::{Migration, Status};
+use ballast_domain::migration::{Migration, MigrationStatus};
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::json;
 
-use super::certify::ended;
-use super::leave::{self, Last};
-use super::{Done, Given, REFUSED, Steps, alive, failed, tell};
-use crate::worker::{Goal, Notes, Reached};
+use super::certify::end_migration;
+use super::leave::{self, FinalStep};
+use super::{
+    MigrationSteps, REFUSED, StepInput, StepResult, report_progress, to_task_error, with_heartbeats,
+};
+use crate::worker::{MigrationProgress, WorkGoal, WorkOutcome};
 
-pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
-    let migration = steps.open(given, context).await?;
+pub(super) async fn run(
+    steps: &MigrationSteps,
+    input: &StepInput,
+    context: &TaskContext,
+) -> StepResult {
+    let migration = steps.open(input, context).await?;
     if migration.is_over() {
-        return done(&migration);
+        return to_output(&migration);
     }
     let from = &migration.from;
-    tell(
+    report_progress(
         context,
         0,
         None,
@@ -24,42 +30,49 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         format!("removing the slice from {from}"),
     );
     let job = steps.job(&migration, context);
-    let mut notes = Notes::default();
-    let working = steps.worker.work(&job, Goal::Finished, &mut notes);
-    let reached = alive(context, working).await;
-    // Whoever left a copy may not have lived to say that it is over.
-    let mut why = migration.left.as_ref().map(leave::told);
-    match reached.map_err(failed) {
-        Ok(Reached::Over {
+    let mut progress = MigrationProgress::default();
+    let working = steps.worker.work(&job, WorkGoal::Finished, &mut progress);
+    let reached = with_heartbeats(context, working).await;
+    // A worker may have left a copy and crashed before it recorded the end.
+    let mut why = migration.left.as_ref().map(leave::describe_left);
+    match reached.map_err(to_task_error) {
+        Ok(WorkOutcome::Ended {
             moved: true,
             back: false,
         }) => {}
         Err(error) => {
-            let last = Last {
+            let last = FinalStep {
                 steps,
                 context,
                 migration: &migration,
                 job: &job,
                 undo: false,
             };
-            let Some((_, leaving)) = last.without(from, &error).await? else {
+            let Some((_, leaving)) = last.end_without_copy(from, &error).await? else {
                 steps
-                    .waits_for(&migration, Some(&leave::waits(&error)))
+                    .record_waiting(&migration, Some(&leave::describe_wait(&error)))
                     .await?;
                 return Err(error);
             };
-            why = Some(leave::told(&leaving.left));
+            why = Some(leave::describe_left(&leaving.left));
         }
         Ok(other) => {
-            let why = format!("it did not end as it should have: {other:?}");
+            let why = format!("the migration ended in an unexpected way: {other:?}");
             return Err(TaskError::new(REFUSED, why));
         }
     }
-    let migration = ended(steps, &migration, Status::Completed, "CleanupOldShard", why).await?;
-    done(&migration)
+    let migration = end_migration(
+        steps,
+        &migration,
+        MigrationStatus::Completed,
+        "CleanupOldShard",
+        why,
+    )
+    .await?;
+    to_output(&migration)
 }
 
-fn done(migration: &Migration) -> Done {
+fn to_output(migration: &Migration) -> StepResult {
     Ok(json!({
         "completed": true,
         "pauseMs": migration.figures.pause_ms,
@@ -67,4 +80,4 @@ fn done(migration: &Migration) -> Done {
     }))
 }
 
-// There is no way back from here.
+// Cannot be undone.

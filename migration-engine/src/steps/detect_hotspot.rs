@@ -1,14 +1,17 @@
-//! *DetectHotspot*: what is hot, and why it is moved. A move that somebody
-//! ordered has its reason; the slice is claimed for it here, unless that was
-//! done when it was asked for.
+//! *DetectHotspot*: returns what is moved, for whom, and why. Claims the slice, unless
+//! it was claimed when the migration was requested.
 
 use ballast_state_machines::engine::TaskContext;
 use serde_json::json;
 
-use super::{Done, Given, Steps};
+use super::{MigrationSteps, StepInput, StepResult};
 
-pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
-    let migration = steps.open(given, context).await?;
+pub(super) async fn run(
+    steps: &MigrationSteps,
+    input: &StepInput,
+    context: &TaskContext,
+) -> StepResult {
+    let migration = steps.open(input, context).await?;
     Ok(json!({
         "subject": migration.slice_id().to_string(),
         "orderedBy": migration.actor.name,
@@ -16,4 +19,4 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     }))
 }
 
-// Nothing to undo: the claim is released with the move's end.
+// Nothing to undo: the end of the migration releases the claim.

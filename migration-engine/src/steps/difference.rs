@@ -1,37 +1,37 @@
-//! Which rows differ between two copies of a poll, by name.
+//! Finds the rows that differ between two copies of a poll.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::PollId;
 use ballast_domain::tenant::SliceId;
 use ballast_vote_shard::shard::{
-    Change, Cursor, PollRow, Version, VoterName, VoterPrint, VoterRow,
+    Cursor, ExportedRow, PollRow, RowVersion, VoterName, VoterPrint, VoterRow,
 };
 use ballast_vote_shard::{ShardResult, VoteShard};
 
-/// Differing rows that are named; of more, their number.
+/// How many differing rows are named; the rest are counted.
 const NAMED_MAX: usize = 10;
 const PAGE_BYTES: usize = 1 << 20;
 
-/// What differs in a poll.
+/// The differences between two copies of a poll.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Difference {
+pub(super) struct PollDifference {
     pub(super) poll: PollId,
-    /// What differs, in words.
+    /// Descriptions of the first rows that differ.
     pub(super) rows: Vec<String>,
-    /// How many rows do.
+    /// How many rows differ.
     pub(super) count: usize,
-    /// Whether the second side has something that the first lacks, or newer:
-    /// then it is not what merely stayed behind.
+    /// Whether the second copy has rows that the first lacks or has older: then the
+    /// second is not merely behind.
     pub(super) ahead: bool,
-    /// Whether something is another under the same version: then one of them is
-    /// not what was written.
+    /// Whether a row differs although both copies have the same version of it: then
+    /// one of them is not what was written.
     pub(super) forged: bool,
 }
 
-impl Difference {
-    /// In one line.
-    pub(super) fn told(&self) -> String {
+impl PollDifference {
+    /// Formats the differences in one line.
+    pub(super) fn to_line(&self) -> String {
         let more = self.count.saturating_sub(self.rows.len());
         let more = match more {
             0 => String::new(),
@@ -41,23 +41,23 @@ impl Difference {
     }
 }
 
-/// Everything a shard has of a poll.
-struct Whole {
+/// Everything that a shard has of a poll.
+struct PollCopy {
     poll: Option<PollRow>,
     rows: BTreeMap<String, VoterRow>,
 }
 
-/// Says which rows of a poll differ.
-pub(super) async fn of(
+/// Compares two copies of a poll row by row.
+pub(super) async fn compare_poll(
     source: &dyn VoteShard,
     target: &dyn VoteShard,
     slice: &SliceId,
     poll: PollId,
-) -> ShardResult<Difference> {
-    let source = whole(source, slice, poll).await?;
-    let target = whole(target, slice, poll).await?;
+) -> ShardResult<PollDifference> {
+    let source = read_poll(source, slice, poll).await?;
+    let target = read_poll(target, slice, poll).await?;
     let (mut found, mut ahead, mut forged) = (Vec::new(), false, false);
-    let mut weigh = |one: Option<Version>, two: Option<Version>| {
+    let mut weigh = |one: Option<RowVersion>, two: Option<RowVersion>| {
         ahead |= two > one;
         forged |= two == one;
     };
@@ -70,7 +70,7 @@ pub(super) async fn of(
         match target.rows.get(name) {
             None => found.push(format!("voter {name} is missing")),
             Some(other) if other != row => {
-                found.push(format!("voter {name} is another"));
+                found.push(format!("voter {name} differs"));
                 weigh(Some(row.version), Some(other.version));
             }
             Some(_) => {}
@@ -81,11 +81,11 @@ pub(super) async fn of(
         .rows
         .keys()
         .filter(|name| !source.rows.contains_key(*name));
-    found.extend(strange.map(|name| format!("voter {name} should not be there")));
+    found.extend(strange.map(|name| format!("voter {name} is unexpected")));
     ahead |= found.len() > count_before;
     let count = found.len();
     found.truncate(NAMED_MAX);
-    Ok(Difference {
+    Ok(PollDifference {
         poll,
         rows: found,
         count,
@@ -94,8 +94,8 @@ pub(super) async fn of(
     })
 }
 
-async fn whole(shard: &dyn VoteShard, slice: &SliceId, poll: PollId) -> ShardResult<Whole> {
-    let mut found = Whole {
+async fn read_poll(shard: &dyn VoteShard, slice: &SliceId, poll: PollId) -> ShardResult<PollCopy> {
+    let mut copy = PollCopy {
         poll: None,
         rows: BTreeMap::new(),
     };
@@ -107,31 +107,31 @@ async fn whole(shard: &dyn VoteShard, slice: &SliceId, poll: PollId) -> ShardRes
         },
         (cursor, _) => cursor,
     };
-    // A small slice may be there whole. That other polls are told of says nothing: the
-    // first page has all of them.
-    found.add(poll, begin.changes);
+    // The first page can already contain the whole slice, if it is small. It lists
+    // every poll, so a later poll on it does not mean that this one is complete.
+    copy.add_changes(poll, begin.changes);
     let mut done = begin.caught_up;
     while !done {
         let page = shard.export(slice, &cursor, PAGE_BYTES).await?;
-        let beyond = found.add(poll, page.changes);
+        let beyond = copy.add_changes(poll, page.changes);
         done = beyond || page.caught_up || matches!(page.next, Cursor::Changes { .. });
         cursor = page.next;
     }
-    Ok(found)
+    Ok(copy)
 }
 
-impl Whole {
-    /// Takes in what is about a poll; whether something of a later one was there.
-    fn add(&mut self, poll: PollId, changes: Vec<Change>) -> bool {
+impl PollCopy {
+    /// Adds the changes of this poll, and returns whether there was one of a later poll.
+    fn add_changes(&mut self, poll: PollId, changes: Vec<ExportedRow>) -> bool {
         let mut beyond = false;
         for change in changes {
             match change {
-                Change::Poll(row) if row.poll.poll_id == poll => self.poll = Some(row),
-                Change::Voter(row) if row.poll == poll => {
+                ExportedRow::Poll(row) if row.poll.poll_id == poll => self.poll = Some(row),
+                ExportedRow::Voter(row) if row.poll == poll => {
                     self.rows.insert(name(&row.voter), row);
                 }
-                Change::Poll(row) => beyond |= row.poll.poll_id > poll,
-                Change::Voter(row) => beyond |= row.poll > poll,
+                ExportedRow::Poll(row) => beyond |= row.poll.poll_id > poll,
+                ExportedRow::Voter(row) => beyond |= row.poll > poll,
             }
         }
         beyond

@@ -1,148 +1,169 @@
-//! A part of *Rollback*: the slice's owner is away for good, and somebody who
-//! may has accepted that what only it has is lost; or nothing that was
-//! acknowledged is, because both sides had to have it. What was left behind gets
-//! written down before the record is free again.
+//! Part of *Rollback*: abandons an owner that is permanently gone. Either an operator
+//! has accepted that writes only it has are lost, or no acknowledged write is lost
+//! because both sides had to have it. The loss is recorded before the slice's record
+//! is freed.
 
 use std::time::Duration;
 
-use ballast_domain::certificate::GivenUp;
-use ballast_domain::migration::{Finding, LeftBehind, Migration, StreamedBack, Word};
-use ballast_domain::moving::Route;
+use ballast_domain::certificate::AcceptedLoss;
+use ballast_domain::migration::{
+    LeftoverState, Migration, MigrationFinding, OperatorRequest, StreamedBack,
+};
+use ballast_domain::moving::SliceRoute;
 use ballast_domain::{Actor, ShardId, Timestamp};
 use ballast_state_machines::engine::{TaskContext, TaskError};
 
 use super::monitor_dual_read::streamed_back;
-use super::{Given, Steps, UNAVAILABLE, alive, failed};
-use crate::copy::Copied;
-use crate::worker::{Fitness, Gone, Job, MoveError, Worker, fitness};
+use super::{MigrationSteps, StepInput, UNAVAILABLE, to_task_error, with_heartbeats};
+use crate::copy::CopyProgress;
+use crate::worker::{
+    GiveUpOutcome, MigrationError, MigrationJob, MigrationWorker, OwnerHealth, check_owner,
+};
 
-/// How long it is tried to read what can still be read of an owner.
-const RESCUE_MS: i64 = 600_000;
-/// How long one page of it may take.
-const PAGE_WITHIN: Duration = Duration::from_secs(30);
+/// How long to try to read what can still be read from an owner.
+const READ_REMAINING_MS: i64 = 600_000;
+/// How long one page may take.
+const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// An owner that may be left behind.
-pub(super) struct Owner<'a> {
-    pub(super) steps: &'a Steps,
-    pub(super) given: &'a Given,
+/// The owner in a rollback, which may have to be abandoned.
+pub(super) struct LostOwner<'a> {
+    pub(super) steps: &'a MigrationSteps,
+    pub(super) input: &'a StepInput,
     pub(super) context: &'a TaskContext,
     pub(super) migration: &'a Migration,
-    pub(super) job: &'a Job,
+    pub(super) job: &'a MigrationJob,
 }
 
-impl Owner<'_> {
-    /// Whether it may be left behind, and has to be. Should it answer again after
-    /// all, the slice goes back with everything.
-    pub(super) async fn is_lost(&self) -> Result<bool, TaskError> {
-        let route = self.steps.worker.route(&self.job.slice).await;
-        let route = route.map_err(failed)?;
+impl LostOwner<'_> {
+    /// Whether the owner may and has to be abandoned. If it answers again, the slice
+    /// goes back with everything.
+    pub(super) async fn must_be_abandoned(&self) -> Result<bool, TaskError> {
+        let route = self.steps.worker.read_route(&self.job.slice).await;
+        let route = route.map_err(to_task_error)?;
         if is_given_up(&route) {
             return Ok(true);
         }
         if self.migration.asked.accept_loss.is_none() && !is_synced(&route) {
             return Ok(false);
         }
-        let (slice, owner, back) = (&self.job.slice, &self.migration.to, self.back());
-        let asked = fitness(self.steps.worker.shards(), slice, owner, &back);
-        match alive(self.context, asked).await {
-            Fitness::Fit => Ok(false),
-            Fitness::Unfit(_) => Ok(true),
-            Fitness::Starting => {
-                let why = format!("whether {owner} can be had is not known: it is starting");
+        let (slice, owner, back) = (
+            &self.job.slice,
+            &self.migration.to,
+            self.stream_back_progress(),
+        );
+        let asked = check_owner(self.steps.worker.shards(), slice, owner, &back);
+        match with_heartbeats(self.context, asked).await {
+            OwnerHealth::Healthy => Ok(false),
+            OwnerHealth::Unhealthy(_) => Ok(true),
+            OwnerHealth::Starting => {
+                let why = format!("{owner} is starting, so it is not known whether it is usable");
                 Err(TaskError::new(UNAVAILABLE, why))
             }
         }
     }
 
-    /// Whether the ordinary way back failed because of the owner, not for the first
-    /// time, and that may be enough. A failure that passes costs no vote.
-    pub(super) fn is_to_blame(&self, error: &TaskError) -> bool {
+    /// Whether reversing failed repeatedly because of the owner, and an operator has
+    /// accepted the loss. A single failure can be temporary, and must not cost votes.
+    pub(super) fn caused_failure(&self, error: &TaskError) -> bool {
         let before = self.migration.waiting_for.as_deref();
-        self.migration.asked.accept_loss.is_some() && again(error, before, &self.migration.to)
+        self.migration.asked.accept_loss.is_some()
+            && is_repeated_failure(error, before, &self.migration.to)
     }
 
-    /// Leaves it behind; the move's record then, or none if there was nothing to
-    /// be given up.
-    pub(super) async fn leave(&self) -> Result<Option<Migration>, TaskError> {
+    /// Abandons the owner, and returns the migration's record; `None` if there was
+    /// nothing to abandon.
+    pub(super) async fn abandon(&self) -> Result<Option<Migration>, TaskError> {
         let (steps, migration) = (self.steps, self.migration);
-        let rescued = self.rescue().await;
+        let rescued = self.copy_what_is_readable().await;
         let giving_up = steps
             .worker
-            .give_up(self.job, migration.asked.accept_loss.is_some());
-        let gone = alive(self.context, giving_up).await.map_err(failed)?;
+            .take_back_without_owner(self.job, migration.asked.accept_loss.is_some());
+        let gone = with_heartbeats(self.context, giving_up)
+            .await
+            .map_err(to_task_error)?;
         let noted = match (gone, &migration.given_up) {
-            // It was written down, and whoever did so did not come to the end.
+            // A worker that crashed has recorded the loss already.
             (_, Some(_)) => migration.clone(),
-            (Gone::NotSo, None) => return Ok(None),
-            (gone @ Gone::GivenUp { .. }, None) => match self.lost(&gone, rescued) {
-                Some(lost) => self.note(lost).await?,
-                None => return Ok(None),
-            },
+            (GiveUpOutcome::NotApplicable, None) => return Ok(None),
+            (gone @ GiveUpOutcome::GivenUp { .. }, None) => {
+                match self.to_given_up(&gone, rescued) {
+                    Some(lost) => self.record_loss(lost).await?,
+                    None => return Ok(None),
+                }
+            }
         };
-        steps.worker.let_go(self.job).await.map_err(failed)?;
+        steps
+            .worker
+            .release_abandoned(self.job)
+            .await
+            .map_err(to_task_error)?;
         Ok(Some(noted))
     }
 
-    async fn note(&self, lost: GivenUp) -> Result<Migration, TaskError> {
+    async fn record_loss(&self, lost: AcceptedLoss) -> Result<Migration, TaskError> {
         let (id, shard, actor) = (&self.migration.migration_id, &lost.shard, &lost.actor.name);
         match lost.synced {
             true => {
-                tracing::warn!(%id, %shard, "a shard is left behind with nothing that was acknowledged")
+                tracing::warn!(%id, %shard, "abandoned a shard without losing acknowledged votes")
             }
             false => {
-                tracing::error!(%id, %shard, accepted_by = %actor, after = %lost.after, "votes are given up: `ballast migration show` says which");
+                tracing::error!(%id, %shard, accepted_by = %actor, after = %lost.after, "abandoned a shard, acknowledged votes are lost: see `ballast migration show`");
             }
         }
-        let finding = Finding {
+        let finding = MigrationFinding {
             at: lost.at,
             phase: "Rollback".to_owned(),
             shard: lost.shard.clone(),
-            what: format!("it could not be drained, and {}", lost.told()),
+            what: format!("it could not be drained, and {}", lost.describe()),
             then: format!("{} owns the slice without it", self.migration.from),
         };
         let edit = move |migration: &mut Migration| {
             if migration.given_up.is_none() {
                 migration.given_up = Some(lost.clone());
-                migration.left_behind = Some(LeftBehind::Away);
-                migration.found(finding.clone());
+                migration.left_behind = Some(LeftoverState::Away);
+                migration.record_finding(finding.clone());
             }
         };
         let steps = self.steps;
-        steps.note(self.migration, "migration.giveUp", edit).await
+        steps
+            .update_record(self.migration, "migration.giveUp", edit)
+            .await
     }
 
-    /// Brings over what can still be read of the owner, though it cannot be
-    /// sealed: one whose disk is full or read-only still has it all.
-    async fn rescue(&self) -> Option<StreamedBack> {
-        let mut back = self.back();
-        let saved = alive(self.context, self.carry(&mut back)).await;
+    /// Copies what can still be read from the owner although it cannot be sealed: an
+    /// owner whose disk is full or read-only still has everything.
+    async fn copy_what_is_readable(&self) -> Option<StreamedBack> {
+        let mut back = self.stream_back_progress();
+        let saved = with_heartbeats(self.context, self.copy_remaining(&mut back)).await;
         if let Err(error) = saved {
             let id = &self.migration.migration_id;
-            tracing::info!(%id, %error, "nothing more can be read of the owner");
+            tracing::info!(%id, %error, "cannot read more from the owner");
         }
         streamed_back(&back)
     }
 
-    async fn carry(&self, back: &mut Copied) -> Result<(), MoveError> {
+    async fn copy_remaining(&self, back: &mut CopyProgress) -> Result<(), MigrationError> {
         let worker = &self.steps.worker;
-        let way_back = Job {
-            move_id: self.job.move_id.back(),
+        let way_back = MigrationJob {
+            move_id: self.job.move_id.way_back(),
             ..self.job.clone()
         };
-        // From the owner to where it was, whichever of both moves is at work.
-        let (job, seen, sides) = match worker.sides_of(&way_back).await? {
-            Some((seen, sides)) => (&way_back, seen, sides),
-            None => match worker.sides_of(self.job).await? {
-                Some((seen, sides)) => (self.job, seen, sides.exchanged()),
+        // From the owner to the copy, whether the forward or the reverse migration is
+        // active.
+        let (job, record, sides) = match worker.active_sides(&way_back).await? {
+            Some((record, sides)) => (&way_back, record, sides),
+            None => match worker.active_sides(self.job).await? {
+                Some((record, sides)) => (self.job, record, sides.swap_roles()),
                 None => return Ok(()),
             },
         };
-        let order = Worker::order(job, &seen);
+        let token = MigrationWorker::command_token(job, &record);
         let began = self.steps.clock.now();
-        while self.steps.now_ms() < began.unix_ms() + RESCUE_MS {
-            let page = tokio::time::timeout(PAGE_WITHIN, sides.carry(&job.slice, &order, back));
+        while self.steps.now_ms() < began.unix_ms() + READ_REMAINING_MS {
+            let page =
+                tokio::time::timeout(PAGE_TIMEOUT, sides.copy_page(&job.slice, &token, back));
             let Ok(carried) = page.await else {
-                // It hangs, as dead disks do.
+                // Reads from a dead disk hang.
                 return Ok(());
             };
             if carried?.caught_up {
@@ -153,8 +174,12 @@ impl Owner<'_> {
         Ok(())
     }
 
-    fn lost(&self, gone: &Gone, rescued: Option<StreamedBack>) -> Option<GivenUp> {
-        let Gone::GivenUp {
+    fn to_given_up(
+        &self,
+        gone: &GiveUpOutcome,
+        rescued: Option<StreamedBack>,
+    ) -> Option<AcceptedLoss> {
+        let GiveUpOutcome::GivenUp {
             epoch,
             present,
             synced,
@@ -162,11 +187,11 @@ impl Owner<'_> {
         else {
             return None;
         };
-        let word = self.word();
+        let word = self.decision();
         let figures = &self.migration.figures;
-        let known = farthest(rescued, figures.streamed_back);
+        let known = latest(rescued, figures.streamed_back);
         let cutover = figures.cut_over_at;
-        Some(GivenUp {
+        Some(AcceptedLoss {
             shard: self.migration.to.clone(),
             actor: word.actor,
             reason: word.reason,
@@ -180,37 +205,37 @@ impl Owner<'_> {
         })
     }
 
-    /// Who wanted it: somebody, or the move itself where nothing is lost by it.
-    fn word(&self) -> Word {
+    /// Who decided it: an operator, or the migration itself where nothing is lost.
+    fn decision(&self) -> OperatorRequest {
         let asked = &self.migration.asked;
         let back = asked.back.as_ref().map(|back| &back.word);
         let said = asked.accept_loss.as_ref().or(back).cloned();
-        said.unwrap_or_else(|| Word {
+        said.unwrap_or_else(|| OperatorRequest {
             actor: Actor::ballast("move"),
             reason: None,
             at: self.steps.clock.now(),
         })
     }
 
-    /// How far the stream back was, as the step before said.
-    fn back(&self) -> Copied {
-        Given::part(&self.given.dual_read, "back").unwrap_or_default()
+    /// How far the stream back was, from the previous task's output.
+    fn stream_back_progress(&self) -> CopyProgress {
+        StepInput::parse_part(&self.input.dual_read, "back").unwrap_or_default()
     }
 }
 
-fn is_given_up(route: &Route) -> bool {
+fn is_given_up(route: &SliceRoute) -> bool {
     let moving = route.moving.as_ref();
     moving.is_some_and(|moving| moving.gives_up && moving.move_id.is_back())
 }
 
-/// Whether both sides have everything that was acknowledged, by the record: the
-/// change that leaves the owner behind compares that record.
-fn is_synced(route: &Route) -> bool {
+/// Whether both sides have every acknowledged write, by the record. The update that
+/// abandons the owner compares this record.
+fn is_synced(route: &SliceRoute) -> bool {
     let moving = route.moving.as_ref();
     moving.is_some_and(|moving| moving.also_durable_on().is_some())
 }
 
-fn farthest(one: Option<StreamedBack>, two: Option<StreamedBack>) -> Option<StreamedBack> {
+fn latest(one: Option<StreamedBack>, two: Option<StreamedBack>) -> Option<StreamedBack> {
     one.into_iter().chain(two).max_by_key(|known| known.before)
 }
 
@@ -218,18 +243,22 @@ fn known_until(known: Option<StreamedBack>, cutover: Timestamp) -> Timestamp {
     known.map_or(cutover, |known| known.before.max(cutover))
 }
 
-/// Whether a worker failed because of this shard: its failure begins with the
-/// shard's name ([`crate::worker::MoveError`]).
-pub(super) fn blames(error: &TaskError, shard: &ShardId) -> bool {
+/// Whether a worker failed because of this shard: the error starts with the shard's id
+/// ([`crate::worker::MigrationError`]).
+pub(super) fn is_caused_by(error: &TaskError, shard: &ShardId) -> bool {
     let rest = error.cause.strip_prefix(shard.as_str());
     rest.is_some_and(|rest| rest.starts_with(": "))
 }
 
-/// Whether a worker failed because of this shard, and it was said before that it
-/// waits for that to pass.
-pub(super) fn again(error: &TaskError, before: Option<&str>, shard: &ShardId) -> bool {
+/// Whether a worker failed because of this shard, and the recorded wait says that it
+/// had before.
+pub(super) fn is_repeated_failure(
+    error: &TaskError,
+    before: Option<&str>,
+    shard: &ShardId,
+) -> bool {
     let named = format!("{shard}: ");
-    blames(error, shard) && before.is_some_and(|why| why.contains(&named))
+    is_caused_by(error, shard) && before.is_some_and(|why| why.contains(&named))
 }
 
 #[cfg(test)]
@@ -237,45 +266,45 @@ mod tests {
     use ballast_vote_shard::ShardError;
 
     use super::*;
-    use crate::worker::MoveError;
+    use crate::worker::MigrationError;
 
     #[test]
-    fn who_is_to_blame_is_told_from_the_failure() {
+    fn the_failed_shard_is_recognized_in_the_error() {
         let shard = |name: &str| name.parse::<ShardId>().unwrap();
-        let away = failed(MoveError::Shard {
+        let away = to_task_error(MigrationError::Shard {
             shard: shard("shard-1"),
             source: ShardError::unavailable("it is away"),
         });
-        assert!(blames(&away, &shard("shard-1")));
-        assert!(!blames(&away, &shard("shard-2")));
-        assert!(!blames(&away, &shard("shard")));
-        let other = TaskError::new("x", "nobody can say whether shard-1 is right");
-        assert!(!blames(&other, &shard("shard-1")));
+        assert!(is_caused_by(&away, &shard("shard-1")));
+        assert!(!is_caused_by(&away, &shard("shard-2")));
+        assert!(!is_caused_by(&away, &shard("shard")));
+        let other = TaskError::new("x", "it is unclear whether shard-1 is right");
+        assert!(!is_caused_by(&other, &shard("shard-1")));
     }
 
     #[test]
-    fn what_failed_once_may_pass() {
+    fn a_failure_counts_once_it_is_repeated() {
         let shard: ShardId = "shard-1".parse().unwrap();
         let error = TaskError::new("x", "shard-1: it is away");
-        assert!(!again(&error, None, &shard));
-        let of_another = Some("this to pass: shard-2: it is away (bringing it back)");
-        assert!(!again(&error, of_another, &shard));
-        let of_it = Some("this to pass: shard-1: it is full (bringing it back)");
-        assert!(again(&error, of_it, &shard));
+        assert!(!is_repeated_failure(&error, None, &shard));
+        let of_another = Some("a retry: shard-2: it is away (bringing it back)");
+        assert!(!is_repeated_failure(&error, of_another, &shard));
+        let of_it = Some("a retry: shard-1: it is full (bringing it back)");
+        assert!(is_repeated_failure(&error, of_it, &shard));
     }
 
     #[test]
-    fn what_is_known_is_the_latest_that_anybody_knew() {
+    fn the_latest_stream_position_is_used() {
         let at = Timestamp::from_unix_ms;
         let known = |position, ms| StreamedBack {
             position,
             before: at(ms),
         };
         let (early, late) = (known(5, 100), known(9, 200));
-        assert_eq!(farthest(Some(early), Some(late)), Some(late));
-        assert_eq!(farthest(Some(late), None), Some(late));
-        assert_eq!(farthest(None, None), None);
-        // Everything from before the cutover is there in any case.
+        assert_eq!(latest(Some(early), Some(late)), Some(late));
+        assert_eq!(latest(Some(late), None), Some(late));
+        assert_eq!(latest(None, None), None);
+        // The other side has everything from before the cutover in any case.
         assert_eq!(known_until(None, at(150)), at(150));
         assert_eq!(known_until(Some(early), at(150)), at(150));
         assert_eq!(known_until(Some(late), at(150)), at(200));

@@ -1,80 +1,83 @@
-//! Which of two sides is wrong, while a move's window is open: the owner, or the
-//! copy that it came from.
+//! Decides which side is wrong while a migration's window is open: the owner, or the
+//! copy on the shard that the slice came from.
 //!
 //! ```text
-//!   owner's stored rows and files are not what was written  ──► the owner
-//!   the copy's are not, or it stayed behind                 ──► the copy, mended
-//!   both are whole and differ: who is as it was sealed      ──► the other
-//!   a poll is wrong on both, or the copy has more           ──► nobody can say
+//!   the owner's stored rows or files do not match what was written  ──► the owner
+//!   the copy's do not, or the copy is behind                        ──► the copy: repair it
+//!   both are intact and differ, one is unchanged since the seal     ──► the other one
+//!   a poll is damaged on both, or the copy has more rows            ──► unclear
 //! ```
-//! A side whose log is damaged cannot be read back at all: the owner is wrong then;
-//! the copy cannot be mended while it is so.
+//! A side whose log is damaged cannot be read back at all. Then the owner is wrong;
+//! a copy cannot be repaired in that state.
 //!
-//! Everything stored is read back for it. Nothing is mended that might be right.
+//! The decision reads back everything that is stored. It never repairs data that might
+//! be right.
 
 use std::collections::BTreeSet;
 
 use ballast_domain::PollId;
 use ballast_vote_shard::ShardError;
-use ballast_vote_shard::archive::Pace;
-use ballast_vote_shard::shard::{At, Digest, Order};
+use ballast_vote_shard::archive::ArchiveThrottle;
+use ballast_vote_shard::shard::{Digest, FencedSlice, MigrationToken};
 
-use super::told::{Told, told};
-use super::verify_consistency::damaged;
-use crate::copy::Copied;
-use crate::worker::{BadFile, Job, MoveError, Side, Sides, Worker};
+use super::difference_report::{DifferenceReport, describe_differences};
+use super::verify_consistency::find_damaged_polls;
+use crate::copy::CopyProgress;
+use crate::worker::{
+    DamagedFile, MigrationError, MigrationJob, MigrationSide, MigrationSides, MigrationWorker,
+};
 
-/// What was found by comparing.
+/// The result of judging both sides.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Found {
-    /// Both are as they should be.
-    Nothing,
-    /// The owner has stored something else than was written; the copy is right.
-    Owner(Told),
-    /// The copy was not right, and is made anew.
-    Copy(Told),
-    /// Nobody can say what is right: both are wrong in the same poll, or the copy
-    /// has what the owner lacks.
-    Unclear(Told),
+pub(super) enum SideVerdict {
+    /// Both sides are right.
+    NothingWrong,
+    /// The owner's stored data is wrong; the copy is right.
+    OwnerWrong(DifferenceReport),
+    /// The copy was wrong, and its repair has started.
+    CopyRepaired(DifferenceReport),
+    /// It is unclear which side is right: both are damaged in the same poll, or the
+    /// copy has rows that the owner lacks.
+    Unclear(DifferenceReport),
 }
 
-/// Both sides of a slice whose owner it came to.
-pub(super) struct Judge<'a> {
-    pub(super) worker: &'a Worker,
-    pub(super) job: &'a Job,
-    /// From the owner to where it was.
-    pub(super) sides: &'a Sides,
-    pub(super) order: &'a Order,
-    /// What was looked at: should another have got farther, nothing is removed.
-    pub(super) at: At,
+/// Judges both sides of a slice during the window.
+pub(super) struct SideJudge<'a> {
+    pub(super) worker: &'a MigrationWorker,
+    pub(super) job: &'a MigrationJob,
+    /// From the owner to the copy.
+    pub(super) sides: &'a MigrationSides,
+    pub(super) token: &'a MigrationToken,
+    /// The observed slice and epoch: a shard that knows a later epoch discards nothing.
+    pub(super) at: FencedSlice,
     /// The digest of all rows when the slice was sealed for its owner.
     pub(super) sealed: Option<&'a str>,
 }
 
-/// What is wrong with a side.
+/// The damaged parts of a side.
 #[derive(Default)]
-struct Wrong {
+struct DamagedParts {
     rows: Vec<PollId>,
-    files: Vec<BadFile>,
-    /// Why nothing of it can be read back.
-    whole: Option<String>,
+    files: Vec<DamagedFile>,
+    /// Why the side cannot be read back at all, if it cannot.
+    unreadable: Option<String>,
 }
 
-/// In which way polls differ that are whole on both sides.
-enum Differ {
-    /// The copy lacks something, or has it older; or is not as it was sealed.
+/// How polls differ that are intact on both sides.
+enum DifferenceKind {
+    /// The copy lacks rows, has older ones, or has changed since the seal.
     Behind,
-    /// The owner is not as it was sealed.
+    /// The owner has changed since the seal, although nothing was written.
     OwnerForged,
-    /// Nobody can say.
-    Unclear(Told),
-    /// They do not, or somebody votes in them: they are looked at again.
-    NotNow,
+    /// It is unclear which side is right.
+    Unclear(DifferenceReport),
+    /// They do not differ, or they have had votes in the meantime: check again later.
+    Inconclusive,
 }
 
-impl Wrong {
-    /// These polls as well.
-    fn and(mut self, polls: &[PollId]) -> Self {
+impl DamagedParts {
+    /// Adds these polls to the damaged ones.
+    fn with_rows(mut self, polls: &[PollId]) -> Self {
         self.rows.extend(polls);
         self
     }
@@ -85,78 +88,81 @@ impl Wrong {
     }
 }
 
-impl Judge<'_> {
-    /// Reads everything back, says which side is wrong, and mends the copy where
-    /// the owner is right. `unequal` are polls whose digests differ although
-    /// nobody voted in them.
+impl SideJudge<'_> {
+    /// Reads everything back, decides which side is wrong, and starts to repair the
+    /// copy where the owner is right. `unequal` are polls whose digests differ although
+    /// they have had no votes.
     pub(super) async fn judge(
         &self,
         unequal: &[PollId],
-        back: &mut Copied,
-        pace: &mut dyn Pace,
-    ) -> Result<Found, MoveError> {
-        let owner = self.wrong(&self.sides.from, pace).await?;
-        let copy = self.wrong(&self.sides.to, pace).await?;
+        back: &mut CopyProgress,
+        pace: &mut dyn ArchiveThrottle,
+    ) -> Result<SideVerdict, MigrationError> {
+        let owner = self.find_damage(&self.sides.from, pace).await?;
+        let copy = self.find_damage(&self.sides.to, pace).await?;
         let (beyond, here) = (owner.polls(), copy.polls());
-        if let Some(what) = &owner.whole {
-            let told = Told::unreadable(what);
-            return Ok(match here.is_empty() && copy.whole.is_none() {
-                true => Found::Owner(told),
-                false => Found::Unclear(told),
+        if let Some(what) = &owner.unreadable {
+            let report = DifferenceReport::unreadable(what);
+            return Ok(match here.is_empty() && copy.unreadable.is_none() {
+                true => SideVerdict::OwnerWrong(report),
+                false => SideVerdict::Unclear(report),
             });
         }
-        if let Some(what) = copy.whole {
+        if let Some(what) = copy.unreadable {
             let (shard, source) = (self.sides.to.0.clone(), ShardError::Damaged { what });
-            return Err(MoveError::Shard { shard, source });
+            return Err(MigrationError::Shard { shard, source });
         }
-        // Both say that they are whole, and yet they differ.
+        // Polls that are intact on both sides, and yet differ.
         let known = |poll: &&PollId| !beyond.contains(poll) && !here.contains(poll);
         let unequal: Vec<PollId> = unequal.iter().filter(known).copied().collect();
-        let (copy, owner) = match self.differ(&unequal).await? {
-            Differ::Behind => (copy.and(&unequal), owner),
-            Differ::OwnerForged => (copy, owner.and(&unequal)),
-            Differ::Unclear(told) => return Ok(Found::Unclear(told)),
-            Differ::NotNow => (copy, owner),
+        let (copy, owner) = match self.classify_difference(&unequal).await? {
+            DifferenceKind::Behind => (copy.with_rows(&unequal), owner),
+            DifferenceKind::OwnerForged => (copy, owner.with_rows(&unequal)),
+            DifferenceKind::Unclear(report) => return Ok(SideVerdict::Unclear(report)),
+            DifferenceKind::Inconclusive => (copy, owner),
         };
         let beyond = owner.polls();
-        let (lost, mended) = divided(copy, &beyond);
-        let mending = self.told(&self.sides.to, &mended).await;
-        self.mend(&mended, back, pace).await?;
+        let (lost, mended) = split_by_overlap(copy, &beyond);
+        let mending = self.describe(&self.sides.to, &mended).await;
+        self.repair_copy(&mended, back, pace).await?;
         if beyond.is_empty() {
             return Ok(match mending.is_empty() {
-                true => Found::Nothing,
-                false => Found::Copy(mending),
+                true => SideVerdict::NothingWrong,
+                false => SideVerdict::CopyRepaired(mending),
             });
         }
-        let told = self.told(&self.sides.from, &owner).await;
+        let report = self.describe(&self.sides.from, &owner).await;
         Ok(match lost.polls().is_empty() {
-            true => Found::Owner(told),
-            false => Found::Unclear(told),
+            true => SideVerdict::OwnerWrong(report),
+            false => SideVerdict::Unclear(report),
         })
     }
 
-    /// In which way polls differ that are whole on both sides.
-    async fn differ(&self, polls: &[PollId]) -> Result<Differ, MoveError> {
+    /// Returns how polls differ that are intact on both sides.
+    async fn classify_difference(
+        &self,
+        polls: &[PollId],
+    ) -> Result<DifferenceKind, MigrationError> {
         let (owner, copy) = (&self.sides.from, &self.sides.to);
         let slice = &self.job.slice;
         let before = self.sides.source_digests(slice).await?;
-        let told = told(owner, copy, slice, polls, &[]).await;
-        // Rows are read one side after the other. Votes that come meanwhile may be
-        // on the one that is read last, and only there.
+        let report = describe_differences(owner, copy, slice, polls, &[]).await;
+        // The sides are read one after the other, so a vote that arrives in between can
+        // appear only on the side that is read last.
         let unequal = self.sides.unequal_at_rest(slice, &before).await?;
-        if told.count == 0
+        if report.count == 0
             || polls
                 .iter()
                 .any(|poll| unequal.binary_search(poll).is_err())
         {
-            return Ok(Differ::NotNow);
+            return Ok(DifferenceKind::Inconclusive);
         }
-        if told.ahead {
-            // It may be a vote that somebody was promised.
-            return Ok(Differ::Unclear(told));
+        if report.ahead {
+            // It may be an acknowledged vote.
+            return Ok(DifferenceKind::Unclear(report));
         }
-        if !told.forged {
-            return Ok(Differ::Behind);
+        if !report.forged {
+            return Ok(DifferenceKind::Behind);
         }
         let compared = self.sides.compare(slice).await?;
         let is_sealed = |digest: Digest| self.sealed == Some(digest.hex().as_str());
@@ -165,80 +171,90 @@ impl Judge<'_> {
                 is_sealed(compared.source.rows),
                 is_sealed(compared.target.rows),
             ) {
-                // Nothing has been written since: who is as it was, is right.
-                (true, _) => Differ::Behind,
-                (false, true) => Differ::OwnerForged,
-                (false, false) => Differ::Unclear(told),
+                // Nothing was written since the seal, so the unchanged side is right.
+                (true, _) => DifferenceKind::Behind,
+                (false, true) => DifferenceKind::OwnerForged,
+                (false, false) => DifferenceKind::Unclear(report),
             },
         )
     }
 
-    async fn wrong(&self, side: &Side, pace: &mut dyn Pace) -> Result<Wrong, MoveError> {
+    async fn find_damage(
+        &self,
+        side: &MigrationSide,
+        pace: &mut dyn ArchiveThrottle,
+    ) -> Result<DamagedParts, MigrationError> {
         let slice = &self.job.slice;
-        let rows = match damaged(&*side.1, self.job).await {
+        let rows = match find_damaged_polls(&*side.1, self.job).await {
             Ok(rows) => rows,
             Err(ShardError::Damaged { what }) => {
-                let whole = Some(what);
-                return Ok(Wrong {
-                    whole,
-                    ..Wrong::default()
+                let unreadable = Some(what);
+                return Ok(DamagedParts {
+                    unreadable,
+                    ..DamagedParts::default()
                 });
             }
             Err(source) => {
                 let shard = side.0.clone();
-                return Err(MoveError::Shard { shard, source });
+                return Err(MigrationError::Shard { shard, source });
             }
         };
-        let files = self.sides.bad_files(side, slice, pace).await?;
-        let whole = None;
-        Ok(Wrong { rows, files, whole })
+        let files = self.sides.find_damaged_files(side, slice, pace).await?;
+        let unreadable = None;
+        Ok(DamagedParts {
+            rows,
+            files,
+            unreadable,
+        })
     }
 
-    async fn told(&self, side: &Side, wrong: &Wrong) -> Told {
+    async fn describe(&self, side: &MigrationSide, wrong: &DamagedParts) -> DifferenceReport {
         let other = match side.0 == self.sides.to.0 {
             true => &self.sides.from,
             false => &self.sides.to,
         };
-        let mut said = told(other, side, &self.job.slice, &wrong.rows, &wrong.rows).await;
-        said.files(&wrong.files);
-        said
+        let mut report =
+            describe_differences(other, side, &self.job.slice, &wrong.rows, &wrong.rows).await;
+        report.add_files(&wrong.files);
+        report
     }
 
-    /// Has the copy made anew where it is wrong.
-    async fn mend(
+    /// Discards the wrong rows of the copy, so that they are copied again, and replaces
+    /// its damaged files.
+    async fn repair_copy(
         &self,
-        wrong: &Wrong,
-        back: &mut Copied,
-        pace: &mut dyn Pace,
-    ) -> Result<(), MoveError> {
+        wrong: &DamagedParts,
+        back: &mut CopyProgress,
+        pace: &mut dyn ArchiveThrottle,
+    ) -> Result<(), MigrationError> {
         let (slice, copy) = (&self.job.slice, &self.sides.to);
         if !wrong.polls().is_empty() {
-            // While it is made anew it has not everything that it should have, so
-            // nobody may rely on it.
-            self.worker.relax(self.job).await?;
+            // An incomplete copy does not make writes durable, so stop waiting for it.
+            self.worker.stop_synchronous_acks(self.job).await?;
         }
         for poll in &wrong.rows {
-            let discarded = copy.1.discard(&self.at, self.order, *poll).await;
-            discarded.map_err(|source| MoveError::Shard {
+            let discarded = copy.1.discard_poll(&self.at, self.token, *poll).await;
+            discarded.map_err(|source| MigrationError::Shard {
                 shard: copy.0.clone(),
                 source,
             })?;
         }
         for file in &wrong.files {
-            let mended = self.sides.mend_file(slice, self.order, file.poll, pace);
+            let mended = self.sides.replace_file(slice, self.token, file.poll, pace);
             mended.await?;
         }
         if !wrong.rows.is_empty() {
-            // Everything is offered once more; what is there stays as it is.
-            back.cursor = Copied::default().cursor;
+            // Copy everything again; rows that are there stay as they are.
+            back.cursor = CopyProgress::default().cursor;
             back.complete_before = None;
         }
         Ok(())
     }
 }
 
-/// What is wrong here and there, and what is wrong here alone: pure.
-fn divided(wrong: Wrong, there: &BTreeSet<PollId>) -> (Wrong, Wrong) {
+/// Splits damaged parts into those that are damaged on the other side, too, and those
+/// that are not. Pure.
+fn split_by_overlap(wrong: DamagedParts, there: &BTreeSet<PollId>) -> (DamagedParts, DamagedParts) {
     let (rows, other_rows) = wrong
         .rows
         .into_iter()
@@ -247,15 +263,15 @@ fn divided(wrong: Wrong, there: &BTreeSet<PollId>) -> (Wrong, Wrong) {
         .files
         .into_iter()
         .partition(|file| there.contains(&file.poll));
-    let both = Wrong {
+    let both = DamagedParts {
         rows,
         files,
-        whole: None,
+        unreadable: None,
     };
-    let alone = Wrong {
+    let alone = DamagedParts {
         rows: other_rows,
         files: other_files,
-        whole: None,
+        unreadable: None,
     };
     (both, alone)
 }

@@ -1,72 +1,75 @@
-//! A part of *CleanupOldShard* and of *Rollback*: a shard is away, and nothing is
-//! wanted of it but to remove a copy that nobody needs. The move ends without; the
-//! copy is removed when its shard answers again.
+//! Part of *CleanupOldShard* and *Rollback*: ends a migration whose only remaining
+//! work is to remove a copy on an unreachable shard. The copy is removed when the
+//! shard answers again.
 
 use ballast_domain::ShardId;
-use ballast_domain::migration::{Left, LeftBehind, Migration};
+use ballast_domain::migration::{LeftoverCopy, LeftoverState, Migration};
 use ballast_state_machines::engine::{TaskContext, TaskError};
 
-use super::give_up::again;
-use super::{Steps, alive, failed};
-use crate::worker::{Job, Leaving};
+use super::give_up::is_repeated_failure;
+use super::{MigrationSteps, to_task_error, with_heartbeats};
+use crate::worker::{AbandonedCopy, MigrationJob};
 
-/// What a move waits for that has nothing else to do.
-pub(super) fn waits(error: &TaskError) -> String {
-    format!(
-        "this to pass: {} (removing a copy that nobody needs)",
-        error.cause
-    )
+/// Describes the wait of a migration that only has a copy left to remove.
+pub(super) fn describe_wait(error: &TaskError) -> String {
+    format!("a retry: {} (removing an unneeded copy)", error.cause)
 }
 
-/// A move whose last act failed.
-pub(super) struct Last<'a> {
-    pub(super) steps: &'a Steps,
+/// A migration that failed in its last action.
+pub(super) struct FinalStep<'a> {
+    pub(super) steps: &'a MigrationSteps,
     pub(super) context: &'a TaskContext,
     pub(super) migration: &'a Migration,
-    pub(super) job: &'a Job,
-    /// Whether it is to be as if it had never been.
+    pub(super) job: &'a MigrationJob,
+    /// Whether the migration is to be undone.
     pub(super) undo: bool,
 }
 
-impl Last<'_> {
-    /// Has the move end without the copy on this shard, if that is what it failed
-    /// for, not for the first time, and nothing else is left to do.
-    pub(super) async fn without(
+impl FinalStep<'_> {
+    /// Ends the migration without removing the copy on this shard, if it has failed
+    /// repeatedly because of this shard and nothing else is left to do.
+    pub(super) async fn end_without_copy(
         &self,
         shard: &ShardId,
         error: &TaskError,
-    ) -> Result<Option<(Migration, Leaving)>, TaskError> {
+    ) -> Result<Option<(Migration, AbandonedCopy)>, TaskError> {
         let (steps, migration) = (self.steps, self.migration);
         let before = migration.waiting_for.as_deref();
-        if !again(error, before, shard) || steps.worker.shards().is_starting(shard) {
+        if !is_repeated_failure(error, before, shard) || steps.worker.shards().is_starting(shard) {
             return Ok(None);
         }
-        let leaving = alive(self.context, steps.worker.leave(self.job, self.undo)).await;
-        let Some(leaving) = leaving.map_err(failed)? else {
+        let leaving = with_heartbeats(
+            self.context,
+            steps.worker.finish_without_copy(self.job, self.undo),
+        )
+        .await;
+        let Some(leaving) = leaving.map_err(to_task_error)? else {
             return Ok(None);
         };
         if leaving.left.shard != *shard {
             return Ok(None);
         }
         let id = &migration.migration_id;
-        tracing::warn!(%id, %shard, "a copy is left to be removed when its shard answers again");
+        tracing::warn!(%id, %shard, "leaving a copy that is removed when its shard answers again");
         let left = leaving.left.clone();
         let edit = move |migration: &mut Migration| {
             if migration.left.is_none() {
                 migration.left = Some(left.clone());
-                migration.left_behind = Some(LeftBehind::Away);
+                migration.left_behind = Some(LeftoverState::Away);
             }
         };
-        // Before the record is free: so nothing comes to that shard meanwhile.
-        let noted = steps.note(migration, "migration.leave", edit).await?;
-        let released = alive(self.context, steps.worker.release(self.job)).await;
-        released.map_err(failed)?;
+        // Before the record is freed, so that no other migration targets that shard.
+        let noted = steps
+            .update_record(migration, "migration.leave", edit)
+            .await?;
+        let released = with_heartbeats(self.context, steps.worker.release(self.job)).await;
+        released.map_err(to_task_error)?;
         Ok(Some((noted, leaving)))
     }
 }
 
-/// Why a move ended so, in words.
-pub(super) fn told(left: &Left) -> String {
+/// Describes why the migration ended with a copy left.
+pub(super) fn describe_left(left: &LeftoverCopy) -> String {
     let shard = &left.shard;
-    format!("{shard} is away: its copy is removed when it answers again")
+    format!("{shard} is unreachable: its copy is removed when it answers again")
 }

@@ -1,5 +1,5 @@
-//! What the states of the workflow `move-tenant` do, one file each, with what
-//! undoes it beside it.
+//! The tasks of the workflow `move-tenant`, one file each. The end of each file says
+//! what undoes the task.
 //!
 //! ```text
 //!   DetectHotspot ─► PlanMove ─► EnsureParquetBackfill ─► CreateDataSyncTask
@@ -7,25 +7,25 @@
 //!     ─► EnableDualRead ─► MonitorDualRead ─► CleanupOldShard
 //!   from any of them: Rollback, which undoes them in reverse
 //! ```
-//! A step may be done again after a crash, and by another execution. So none
-//! trusts what it is given but looks at the records: one that finds the move
-//! farther than itself passes on.
+//! A task can run again after a crash, or in another execution. So a task does not
+//! trust its input but reads the records; if the migration is already further, it
+//! does nothing.
 
 mod certify;
 mod cleanup_old_shard;
 mod create_data_sync_task;
 mod detect_hotspot;
 mod difference;
+mod difference_report;
 mod enable_dual_read;
 mod ensure_parquet_backfill;
 mod give_up;
 mod judge_sides;
 mod leave;
 mod monitor_dual_read;
-mod paced;
+mod paced_work;
 mod plan_move;
 mod rollback;
-mod told;
 mod update_tenant_routing;
 mod verify_consistency;
 mod wait;
@@ -34,50 +34,52 @@ mod wait_for_sync;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_domain::migration::{Finding, Migration, Stage};
-use ballast_domain::moving::MoveId;
+use ballast_domain::migration::{Migration, MigrationFinding, MigrationStage};
+use ballast_domain::moving::MigrationId;
 use ballast_domain::{Clock, ShardId};
-use ballast_state_machines::engine::{Progress, Registry, TaskContext, TaskError};
-use ballast_vote_shard::archive::{ArchiveError, Archives};
-use ballast_vote_shard::{ShardError, Shards};
+use ballast_state_machines::engine::{HandlerRegistry, ProgressReport, TaskContext, TaskError};
+use ballast_vote_shard::archive::{ArchiveDirectory, ArchiveError};
+use ballast_vote_shard::{ShardDirectory, ShardError};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::faults;
-use crate::ports::{Moves, MovesError, Readers, Records, Wanted};
-use crate::worker::{Job, MoveError, Worker};
+use crate::ports::{
+    DualReadStats, MigrationRequest, MigrationStore, MigrationStoreError, RouteStore,
+};
+use crate::worker::{MigrationError, MigrationJob, MigrationWorker};
+use difference_report::DifferenceReport;
 pub use rollback::UNCLEAR;
-use told::Told;
-use wait::Stay;
+use wait::StepWait;
 
-/// How often a step gives a sign of life.
-const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
-/// What a paused move waits for.
-pub const FOR_RESUME: &str = "somebody to resume it";
-/// What may pass: it is tried again.
+/// How often a long-running task sends a heartbeat.
+const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(10);
+/// What a paused migration waits for.
+pub const FOR_RESUME: &str = "an operator to resume it";
+/// A temporary failure: the workflow retries.
 const UNAVAILABLE: &str = "Ballast.Unavailable";
-/// Somebody called the move off, or back.
+/// An operator cancelled or reversed the migration.
 const CALLED_OFF: &str = "Ballast.CalledOff";
-/// The move may not be.
+/// The migration is not allowed.
 const REFUSED: &str = "Ballast.Refused";
-/// Both sides differ.
+/// The two sides differ.
 const DIFFERENT: &str = "Ballast.Different";
 
-/// What all steps work with.
+/// The tasks, and what they share.
 #[derive(Clone)]
-pub struct Steps {
-    worker: Worker,
-    moves: Arc<dyn Moves>,
-    readers: Arc<dyn Readers>,
+pub struct MigrationSteps {
+    worker: MigrationWorker,
+    moves: Arc<dyn MigrationStore>,
+    readers: Arc<dyn DualReadStats>,
     clock: Arc<dyn Clock>,
 }
 
-/// What a step is given: the move, and what the steps before it said.
+/// A task's input: the migration's request, and the outputs of earlier tasks.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Given {
+struct StepInput {
     #[serde(flatten)]
-    wanted: Wanted,
+    wanted: MigrationRequest,
     #[serde(default)]
     sync: Value,
     #[serde(default)]
@@ -88,28 +90,28 @@ struct Given {
     error: Value,
 }
 
-impl Given {
-    /// A part of what an earlier step said, if it can be read.
-    fn part<T: serde::de::DeserializeOwned>(value: &Value, name: &str) -> Option<T> {
+impl StepInput {
+    /// Parses a member of an earlier task's output; `None` if it is missing or invalid.
+    fn parse_part<T: serde::de::DeserializeOwned>(value: &Value, name: &str) -> Option<T> {
         let part = value.get(name)?.clone();
         serde_json::from_value(part).ok()
     }
 }
 
-type Done = Result<Value, TaskError>;
+type StepResult = Result<Value, TaskError>;
 
-impl Steps {
-    /// Steps on these records, shards and archives.
+impl MigrationSteps {
+    /// Creates the tasks on these records, shards and archives.
     #[must_use]
     pub fn new(
-        records: Arc<dyn Records>,
-        moves: Arc<dyn Moves>,
-        shards: Arc<dyn Shards>,
-        archives: Arc<dyn Archives>,
-        readers: Arc<dyn Readers>,
+        records: Arc<dyn RouteStore>,
+        moves: Arc<dyn MigrationStore>,
+        shards: Arc<dyn ShardDirectory>,
+        archives: Arc<dyn ArchiveDirectory>,
+        readers: Arc<dyn DualReadStats>,
         clock: Arc<dyn Clock>,
     ) -> Self {
-        let worker = Worker::new(records, shards, Arc::clone(&clock));
+        let worker = MigrationWorker::new(records, shards, Arc::clone(&clock));
         Self {
             worker: worker.with_archives(archives),
             moves,
@@ -118,28 +120,28 @@ impl Steps {
         }
     }
 
-    /// Has these steps do the work of the workflow's resources.
+    /// Registers the tasks for the workflow's resources.
     #[must_use]
-    pub fn register(self, registry: Registry) -> Registry {
+    pub fn register(self, registry: HandlerRegistry) -> HandlerRegistry {
         macro_rules! steps {
-            ($registry:expr, $($resource:literal $room:ident)*) => {
-                $registry$(.function($resource, {
+            ($registry:expr, $($resource:literal $step:ident)*) => {
+                $registry$(.with_function($resource, {
                     let steps = self.clone();
-                    move |mut given: Given, context: TaskContext| {
+                    move |mut input: StepInput, context: TaskContext| {
                         let steps = steps.clone();
                         async move {
-                            faults::point("begin", $resource);
-                            let stay = Stay::begin(&steps, $resource);
-                            let done = loop {
-                                steps.is_ours(&given, &context).await?;
-                                let done = $room::run(&steps, &given, &context).await;
-                                let over = stay.over(&steps, &mut given, &context, done);
-                                if let Some(done) = over.await {
-                                    break done;
+                            faults::crash_point("begin", $resource);
+                            let wait = StepWait::start(&steps, $resource);
+                            let result = loop {
+                                steps.check_execution(&input, &context).await?;
+                                let result = $step::run(&steps, &input, &context).await;
+                                let over = wait.wait_or_finish(&steps, &mut input, &context, result);
+                                if let Some(result) = over.await {
+                                    break result;
                                 }
                             };
-                            faults::point("end", $resource);
-                            done
+                            faults::crash_point("end", $resource);
+                            result
                         }
                     }
                 }))*
@@ -159,44 +161,59 @@ impl Steps {
             "Rollback" rollback)
     }
 
-    /// One execution works on a move at a time: the one that its record names.
-    /// Another that is given the same move leaves it alone.
-    async fn is_ours(&self, given: &Given, context: &TaskContext) -> Result<(), TaskError> {
-        let id = move_id(given, context);
+    /// Refuses to run in any execution but the one that the migration's record names,
+    /// so that only one execution works on a migration at a time.
+    async fn check_execution(
+        &self,
+        input: &StepInput,
+        context: &TaskContext,
+    ) -> Result<(), TaskError> {
+        let id = move_id(input, context);
         let found = self.moves.read(&id).await;
-        let found = found.map_err(|error| refused(MovesError::Store(error)))?;
+        let found =
+            found.map_err(|error| to_store_task_error(MigrationStoreError::Store(error)))?;
         let named = found.map_or_else(|| id.0.clone(), |migration| migration.execution());
-        if named == name_of(context) {
+        if named == execution_name(context) {
             return Ok(());
         }
         let why = format!(
-            "move {id} is worked on by the execution {named}: leave migrationID out, or \
-             start an execution of that name"
+            "execution {named} works on migration {id}: leave out migrationID, or start \
+             an execution of that name"
         );
         Err(TaskError::new(REFUSED, why))
     }
 
-    /// The move's record, written if there is none.
-    async fn open(&self, given: &Given, context: &TaskContext) -> Result<Migration, TaskError> {
-        let id = move_id(given, context);
-        self.moves.open(&id, &given.wanted).await.map_err(refused)
+    /// Returns the migration's record, and creates it if there is none.
+    async fn open(&self, input: &StepInput, context: &TaskContext) -> Result<Migration, TaskError> {
+        let id = move_id(input, context);
+        self.moves
+            .open(&id, &input.wanted)
+            .await
+            .map_err(to_store_task_error)
     }
 
-    /// The move's record, unless somebody called it off.
-    async fn go_on(&self, given: &Given, context: &TaskContext) -> Result<Migration, TaskError> {
-        let migration = self.open(given, context).await?;
+    /// Returns the migration's record, or an error if an operator has cancelled it.
+    async fn open_unless_cancelled(
+        &self,
+        input: &StepInput,
+        context: &TaskContext,
+    ) -> Result<Migration, TaskError> {
+        let migration = self.open(input, context).await?;
         if let Some(back) = &migration.asked.back
-            && matches!(migration.stage, Stage::Asked | Stage::Admitted)
+            && matches!(
+                migration.stage,
+                MigrationStage::Asked | MigrationStage::Admitted
+            )
         {
             let why = back.word.reason.clone();
-            let why = why.unwrap_or_else(|| format!("{} called it off", back.word.actor));
+            let why = why.unwrap_or_else(|| format!("cancelled by {}", back.word.actor));
             return Err(TaskError::new(CALLED_OFF, why));
         }
         Ok(migration)
     }
 
-    fn job(&self, migration: &Migration, context: &TaskContext) -> Job {
-        Job {
+    fn job(&self, migration: &Migration, context: &TaskContext) -> MigrationJob {
+        MigrationJob {
             move_id: migration.migration_id.clone(),
             slice: migration.slice_id(),
             lease: lease(migration.run, context.lease()),
@@ -204,49 +221,57 @@ impl Steps {
         }
     }
 
-    /// Changes the move's record.
-    async fn note(
+    /// Changes the migration's record.
+    async fn update_record(
         &self,
         migration: &Migration,
         action: &'static str,
         edit: impl Fn(&mut Migration) + Send + Sync,
     ) -> Result<Migration, TaskError> {
         let id = &migration.migration_id;
-        self.moves.change(id, action, &edit).await.map_err(refused)
+        self.moves
+            .change(id, action, &edit)
+            .await
+            .map_err(to_store_task_error)
     }
 
     /// Notes what was not as it should be, and what is done about it. The log
     /// says that something was; whose rows it is, is for operators alone.
-    async fn found(
+    async fn record_finding(
         &self,
         migration: &Migration,
         (phase, shard): (&str, &ShardId),
-        told: &Told,
+        report: &DifferenceReport,
         then: &str,
         edit: impl Fn(&mut Migration) + Send + Sync,
     ) -> Result<Migration, TaskError> {
         let id = &migration.migration_id;
-        tracing::warn!(%id, %shard, rows = told.count, then, "what is stored is wrong: `ballast migration show` names it");
-        let finding = Finding {
+        tracing::warn!(%id, %shard, rows = report.count, then, "stored data is wrong, see `ballast migration show`");
+        let finding = MigrationFinding {
             at: self.clock.now(),
             phase: phase.to_owned(),
             shard: shard.clone(),
-            what: told.line(),
+            what: report.to_line(),
             then: then.to_owned(),
         };
         let edit = move |migration: &mut Migration| {
-            migration.found(finding.clone());
+            migration.record_finding(finding.clone());
             edit(migration);
         };
-        self.note(migration, "migration.found", edit).await
+        self.update_record(migration, "migration.found", edit).await
     }
 
-    /// Notes what the move waits for, or that it waits for nothing.
-    async fn waits_for(&self, migration: &Migration, why: Option<&str>) -> Result<(), TaskError> {
+    /// Records what the migration waits for, or that it waits for nothing.
+    async fn record_waiting(
+        &self,
+        migration: &Migration,
+        why: Option<&str>,
+    ) -> Result<(), TaskError> {
         if migration.waiting_for.as_deref() != why {
             let why = why.map(str::to_owned);
             let edit = move |migration: &mut Migration| migration.waiting_for.clone_from(&why);
-            self.note(migration, "migration.wait", edit).await?;
+            self.update_record(migration, "migration.wait", edit)
+                .await?;
         }
         Ok(())
     }
@@ -256,26 +281,32 @@ impl Steps {
     }
 }
 
-/// A later execution of a move counts its leases from the beginning; what it
-/// orders must not be taken for late.
+/// The lease number for command tokens. A later execution of a migration counts its
+/// leases from one again, so the run number comes first.
 fn lease(run: u32, lease: u64) -> u64 {
     const LEASES: u64 = 1 << 10;
     u64::from(run) * LEASES + lease.min(LEASES - 1)
 }
 
-fn move_id(given: &Given, context: &TaskContext) -> MoveId {
-    let given = given.wanted.migration_id.clone();
-    given.unwrap_or_else(|| MoveId(name_of(context).to_owned()))
+fn move_id(input: &StepInput, context: &TaskContext) -> MigrationId {
+    let input = input.wanted.migration_id.clone();
+    input.unwrap_or_else(|| MigrationId(execution_name(context).to_owned()))
 }
 
-/// The execution's name among those of its workflow.
-fn name_of(context: &TaskContext) -> &str {
+/// The execution's name within its workflow.
+fn execution_name(context: &TaskContext) -> &str {
     let id = context.execution();
     id.split_once(':').map_or(id, |(_, name)| name)
 }
 
-fn tell(context: &TaskContext, done: u64, total: Option<u64>, unit: &str, note: impl Into<String>) {
-    context.heartbeat(Progress {
+fn report_progress(
+    context: &TaskContext,
+    done: u64,
+    total: Option<u64>,
+    unit: &str,
+    note: impl Into<String>,
+) {
+    context.heartbeat(ProgressReport {
         done,
         total,
         unit: unit.to_owned(),
@@ -283,46 +314,46 @@ fn tell(context: &TaskContext, done: u64, total: Option<u64>, unit: &str, note: 
     });
 }
 
-/// Gives signs of life while something takes long that has none to tell.
-async fn alive<T>(context: &TaskContext, work: impl Future<Output = T>) -> T {
+/// Sends heartbeats while work runs that does not report progress itself.
+async fn with_heartbeats<T>(context: &TaskContext, work: impl Future<Output = T>) -> T {
     let mut work = std::pin::pin!(work);
     loop {
         tokio::select! {
-            done = &mut work => return done,
-            () = tokio::time::sleep(SIGN_OF_LIFE) => context.alive(),
+            result = &mut work => return result,
+            () = tokio::time::sleep(HEARTBEAT_INTERVAL) => context.keep_alive(),
         }
     }
 }
 
-/// The move is not at work on the slice any more.
-fn failed_over(migration: &Migration) -> TaskError {
+/// The error of a migration that is no longer active on its slice.
+fn not_active_error(migration: &Migration) -> TaskError {
     let id = &migration.migration_id;
     TaskError::new(
         CALLED_OFF,
-        format!("move {id} is no longer at work on its slice"),
+        format!("migration {id} is no longer active on its slice"),
     )
 }
 
-/// What a worker's failure means to the workflow.
-fn failed(error: MoveError) -> TaskError {
+/// Converts a worker's error to the workflow's error names.
+fn to_task_error(error: MigrationError) -> TaskError {
     let name = match &error {
-        MoveError::Different { .. } => DIFFERENT,
-        MoveError::NoSlice(_) => REFUSED,
-        MoveError::Records(_) => UNAVAILABLE,
-        MoveError::Archive { source, .. } => match &**source {
-            // It does not become whole by itself.
+        MigrationError::Different { .. } => DIFFERENT,
+        MigrationError::NoSlice(_) => REFUSED,
+        MigrationError::Records(_) => UNAVAILABLE,
+        MigrationError::Archive { source, .. } => match &**source {
+            // A damaged file stays damaged.
             ArchiveError::Missing { .. } | ArchiveError::Damaged { .. } => DIFFERENT,
             ArchiveError::Store { .. } | ArchiveError::Shard(_) | ArchiveError::Stopped(_) => {
                 UNAVAILABLE
             }
         },
-        MoveError::Shard { source, .. } => match source {
+        MigrationError::Shard { source, .. } => match source {
             ShardError::Refused(_) => REFUSED,
-            // Nor does this.
+            // So does a damaged shard.
             ShardError::Damaged { .. } => DIFFERENT,
-            // A newer worker is at work, or it passes.
+            // Temporary, or a newer worker has taken over.
             ShardError::Unavailable { .. }
-            | ShardError::Unfit(_)
+            | ShardError::SliceState(_)
             | ShardError::Fenced(_)
             | ShardError::CursorTooOld => UNAVAILABLE,
         },
@@ -330,24 +361,24 @@ fn failed(error: MoveError) -> TaskError {
     TaskError::new(name, causes(&error))
 }
 
-/// An error with what caused it.
+/// Formats an error with its causes.
 fn causes(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        let said = cause.to_string();
-        if !text.contains(&said) {
-            text = format!("{text}: {said}");
+        let message = cause.to_string();
+        if !text.contains(&message) {
+            text = format!("{text}: {message}");
         }
         source = cause.source();
     }
     text
 }
 
-fn refused(error: MovesError) -> TaskError {
+fn to_store_task_error(error: MigrationStoreError) -> TaskError {
     let name = match &error {
-        MovesError::Refused(_) => REFUSED,
-        MovesError::Store(_) => UNAVAILABLE,
+        MigrationStoreError::Refused(_) => REFUSED,
+        MigrationStoreError::Store(_) => UNAVAILABLE,
     };
     TaskError::new(name, error.to_string())
 }

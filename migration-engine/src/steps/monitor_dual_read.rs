@@ -1,63 +1,81 @@
-//! *MonitorDualRead*: what is written to the target streams back to the source,
-//! both are compared, and it is judged whether the window may end, has to go on,
-//! or the slice has to go back.
+//! *MonitorDualRead*: the window. Streams the target's changes back to the source,
+//! compares both sides, and decides whether the window ends, continues, or the slice
+//! goes back.
 
-use ballast_domain::migration::{Migration, Stage, StreamedBack};
-use ballast_domain::moving::Phase;
+use ballast_domain::migration::{Migration, MigrationStage, StreamedBack};
+use ballast_domain::moving::MigrationPhase;
 use ballast_domain::{PollId, ShardId};
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::ShardError;
 use ballast_vote_shard::archive::ArchiveError;
-use ballast_vote_shard::shard::{Order, Unfit};
+use ballast_vote_shard::shard::{MigrationToken, SliceStateError};
 use serde_json::{Value, json};
 
-use super::judge_sides::{Found, Judge};
-use super::paced::{Counted, Paced};
-use super::{Done, FOR_RESUME, Given, Steps, alive, failed, tell};
-use crate::budget::Strikes;
-use crate::copy::Copied;
+use super::judge_sides::{SideJudge, SideVerdict};
+use super::paced_work::{PacedWork, ProgressUnit};
+use super::{
+    FOR_RESUME, MigrationSteps, StepInput, StepResult, report_progress, to_task_error,
+    with_heartbeats,
+};
+use crate::budget::BudgetStrikes;
+use crate::copy::CopyProgress;
 use crate::ports::ReadCounts;
-use crate::worker::{Job, MoveError, Sides, Worker};
+use crate::worker::{MigrationError, MigrationJob, MigrationSides, MigrationWorker};
 
-/// One run streams back for so long at the most.
+/// The longest time that one run streams back.
 const RUN_MS: i64 = 5_000;
-/// What is done when nobody can say which side is right.
+/// What follows when it is unclear which side is right. Migration records store this
+/// text and are searched for it: do not change it.
 const UNCLEAR: &str = "both sides are kept until somebody has looked";
-/// Both sides are compared at least so often, in seconds.
+/// The longest interval between two comparisons, in seconds.
 const COMPARE_MAX: u64 = 5;
-/// What was written streams back so often, in seconds: no more than that is lost
-/// with a target that is never seen again.
+/// The interval of the stream back, in seconds: no more than that is lost with a target
+/// that never returns.
 const STREAM_AGAIN: u64 = 1;
 
-pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
-    let migration = steps.open(given, context).await?;
+pub(super) async fn run(
+    steps: &MigrationSteps,
+    input: &StepInput,
+    context: &TaskContext,
+) -> StepResult {
+    let migration = steps.open(input, context).await?;
     let job = steps.job(&migration, context);
-    let mut back: Copied = Given::part(&given.dual_read, "back").unwrap_or_default();
-    let route = steps.worker.route(&job.slice).await.map_err(failed)?;
-    match route.move_of(&job.move_id).map(|moving| moving.phase) {
-        Some(Phase::Window) => {}
-        Some(Phase::Cleaning) => return said("over", 0, &back, None),
-        // It is on its way back, or over.
-        _ if migration.stage == Stage::Cleaning => return said("over", 0, &back, None),
-        _ => return said("reverse", 0, &back, Some("it went back".to_owned())),
+    let mut back: CopyProgress =
+        StepInput::parse_part(&input.dual_read, "back").unwrap_or_default();
+    let route = steps
+        .worker
+        .read_route(&job.slice)
+        .await
+        .map_err(to_task_error)?;
+    match route
+        .active_migration(&job.move_id)
+        .map(|moving| moving.phase)
+    {
+        Some(MigrationPhase::Window) => {}
+        Some(MigrationPhase::Cleaning) => return to_output("over", 0, &back, None),
+        // The reverse migration is active, or the migration has ended.
+        _ if migration.stage == MigrationStage::Cleaning => {
+            return to_output("over", 0, &back, None);
+        }
+        _ => return to_output("reverse", 0, &back, Some("the slice went back".to_owned())),
     }
-    let moving = route.move_of(&job.move_id);
+    let moving = route.active_migration(&job.move_id);
     let is_alone = moving.is_some_and(|moving| moving.also_durable_on().is_none());
-    let migration = told_alone(steps, migration, is_alone).await?;
+    let migration = record_owner_alone(steps, migration, is_alone).await?;
     if let Some(wish) = &migration.asked.back {
         let why = wish.word.reason.clone();
-        let why = why.unwrap_or_else(|| format!("{} wants it back", wish.word.actor));
-        return said("reverse", 0, &back, Some(why));
+        let why = why.unwrap_or_else(|| format!("reversed by {}", wish.word.actor));
+        return to_output("reverse", 0, &back, Some(why));
     }
     let left = left_ms(steps, &migration);
     let window = migration.terms.window_ms;
-    tell_how_long(context, window, left);
+    report_window(context, window, left);
     let last = left == 0 && migration.asked.paused.is_none();
     let reads = steps.readers.counts(&job.slice);
-    let compared_at = Given::part::<i64>(&given.dual_read, "comparedAt");
-    let is_due = compared_at.is_none_or(|at| steps.now_ms() - at >= compare_every_ms(window));
+    let compared_at = StepInput::parse_part::<i64>(&input.dual_read, "comparedAt");
+    let is_due = compared_at.is_none_or(|at| steps.now_ms() - at >= compare_interval_ms(window));
     let thorough = last || reads.differences > migration.figures.differences;
-    let look = Look {
+    let check = WindowCheck {
         steps,
         context,
         migration: &migration,
@@ -65,64 +83,65 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
         compares: is_due || thorough || reads.stragglers > migration.figures.stragglers,
         thorough,
     };
-    let found = match look.look(&mut back).await {
-        Err(error) => match away(&error, &migration) {
-            Some(away) => return wait_for(&look, given, away, &back).await,
-            None => return Err(failed(error)),
+    let found = match check.check(&mut back).await {
+        Err(error) => match unreachable_shard(&error, &migration) {
+            Some(away) => return wait_for_shard(&check, input, away, &back).await,
+            None => return Err(to_task_error(error)),
         },
         Ok(found) => found,
     };
-    if !look.compares {
-        return again(given, &back, compared_at);
+    if !check.compares {
+        return keep_watching(input, &back, compared_at);
     }
-    let noted = count(steps, &migration, &found, (reads, &back)).await?;
-    match acted_on(steps, &noted, &found).await? {
-        Some(Verdict::Back(why)) => return said("reverse", 0, &back, Some(why)),
-        Some(Verdict::Again(why)) => return said("watch", 1, &back, Some(why)),
+    let updated = record_comparison(steps, &migration, &found, (reads, &back)).await?;
+    match record_verdict(steps, &updated, &found).await? {
+        Some(WindowDecision::Reverse(why)) => return to_output("reverse", 0, &back, Some(why)),
+        Some(WindowDecision::CheckAgain(why)) => return to_output("watch", 1, &back, Some(why)),
         None => {}
     }
-    if let Some(why) = straggler(&noted) {
-        steps.waits_for(&noted, Some(&why)).await?;
-        return again(given, &back, Some(steps.now_ms()));
+    if let Some(why) = straggler_wait(&updated) {
+        steps.record_waiting(&updated, Some(&why)).await?;
+        return keep_watching(input, &back, Some(steps.now_ms()));
     }
-    let mut strikes: Strikes = Given::part(&given.dual_read, "strikes").unwrap_or_default();
+    let mut strikes: BudgetStrikes =
+        StepInput::parse_part(&input.dual_read, "strikes").unwrap_or_default();
     let around = steps.readers.around_cutover(&job.slice);
-    if let Some(wrong) = strikes.look(&around, &steps.moves.pace().budget) {
+    if let Some(wrong) = strikes.observe(&around, &steps.moves.pace().budget) {
         let why = format!("the tenant is worse off on {}: {wrong}", migration.to);
-        return said("reverse", 0, &back, Some(why));
+        return to_output("reverse", 0, &back, Some(why));
     }
     if last {
-        return finish(steps, &noted, &back).await;
+        return end_window(steps, &updated, &back).await;
     }
     let paused = migration.asked.paused.is_some();
     let waits = paused.then_some(FOR_RESUME);
-    steps.waits_for(&noted, waits).await?;
-    let mut said = said("watch", STREAM_AGAIN, &back, None)?;
-    said["strikes"] = json!(strikes);
-    said["comparedAt"] = json!(steps.now_ms());
-    Ok(said)
+    steps.record_waiting(&updated, waits).await?;
+    let mut output = to_output("watch", STREAM_AGAIN, &back, None)?;
+    output["strikes"] = json!(strikes);
+    output["comparedAt"] = json!(steps.now_ms());
+    Ok(output)
 }
 
-/// How often both sides of a window as long as this are compared.
-fn compare_every_ms(window_ms: u64) -> i64 {
+/// Returns how often to compare both sides in a window of this length.
+fn compare_interval_ms(window_ms: u64) -> i64 {
     let seconds = (window_ms / 100_000).clamp(1, COMPARE_MAX);
     i64::try_from(seconds * 1_000).unwrap_or(i64::MAX)
 }
 
-/// The window goes on, with what is known of the tenant's budget.
-fn again(given: &Given, back: &Copied, compared_at: Option<i64>) -> Done {
-    let mut said = said("watch", STREAM_AGAIN, back, None)?;
-    said["comparedAt"] = json!(compared_at);
-    let strikes = &given.dual_read["strikes"];
+/// Continues the window, and keeps the budget's state.
+fn keep_watching(input: &StepInput, back: &CopyProgress, compared_at: Option<i64>) -> StepResult {
+    let mut output = to_output("watch", STREAM_AGAIN, back, None)?;
+    output["comparedAt"] = json!(compared_at);
+    let strikes = &input.dual_read["strikes"];
     if !strikes.is_null() {
-        said["strikes"] = strikes.clone();
+        output["strikes"] = strikes.clone();
     }
-    Ok(said)
+    Ok(output)
 }
 
-/// Notes since when the owner alone acknowledges, where both sides were to.
-async fn told_alone(
-    steps: &Steps,
+/// Records since when the owner alone acknowledges, in a synchronous migration.
+async fn record_owner_alone(
+    steps: &MigrationSteps,
     migration: Migration,
     is_alone: bool,
 ) -> Result<Migration, TaskError> {
@@ -133,36 +152,40 @@ async fn told_alone(
     let edit = move |migration: &mut Migration| {
         migration.figures.alone_since.get_or_insert(now);
     };
-    steps.note(&migration, "migration.alone", edit).await
+    steps
+        .update_record(&migration, "migration.alone", edit)
+        .await
 }
 
 /// A shard that cannot be reached.
-struct Away {
+struct UnreachableShard {
     shard: ShardId,
-    /// Whether it is the one that owns the slice.
+    /// Whether it owns the slice.
     owns: bool,
-    /// Whether it is there, and what it has stored cannot be read.
+    /// Whether it answers, but its stored data cannot be read.
     damaged: bool,
     cause: String,
 }
 
-fn away(error: &MoveError, migration: &Migration) -> Option<Away> {
+fn unreachable_shard(error: &MigrationError, migration: &Migration) -> Option<UnreachableShard> {
     let (shard, source): (_, &dyn std::fmt::Display) = match error {
-        // Its disk is another: what is wanted of it will never be there.
-        MoveError::Shard {
+        // Its disk was replaced, so its copy is lost.
+        MigrationError::Shard {
             shard,
-            source: source @ ShardError::Unfit(Unfit::Unknown),
+            source: source @ ShardError::SliceState(SliceStateError::UnknownSlice),
         } if *shard == migration.from => (shard, source),
-        MoveError::Shard {
+        MigrationError::Shard {
             shard,
             source: source @ (ShardError::Unavailable { .. } | ShardError::Damaged { .. }),
         } => (shard, source),
-        MoveError::Archive { shard, source } if matches!(**source, ArchiveError::Store { .. }) => {
+        MigrationError::Archive { shard, source }
+            if matches!(**source, ArchiveError::Store { .. }) =>
+        {
             (shard, source)
         }
         _ => return None,
     };
-    Some(Away {
+    Some(UnreachableShard {
         shard: shard.clone(),
         owns: *shard == migration.to,
         damaged: is_damage(error),
@@ -170,18 +193,18 @@ fn away(error: &MoveError, migration: &Migration) -> Option<Away> {
     })
 }
 
-fn is_damage(error: &MoveError) -> bool {
-    let MoveError::Shard { source, .. } = error else {
+fn is_damage(error: &MigrationError) -> bool {
+    let MigrationError::Shard { source, .. } = error else {
         return false;
     };
     matches!(source, ShardError::Damaged { .. })
 }
 
-impl Away {
-    /// What is waited for, in words: nothing is removed meanwhile, and nothing
-    /// goes back by itself where that would lose something. `sync` says whether
-    /// both sides have everything that was acknowledged.
-    fn why(&self, sync: bool) -> String {
+impl UnreachableShard {
+    /// Describes the wait and an operator's options. Meanwhile nothing is removed, and
+    /// the slice does not go back by itself if that loses writes. `sync` says whether
+    /// both sides have every acknowledged write.
+    fn describe_wait(&self, sync: bool) -> String {
         let Self { shard, cause, .. } = self;
         let again = match self.damaged {
             true => "to be readable again",
@@ -189,31 +212,41 @@ impl Away {
         };
         match (self.owns, sync) {
             (true, false) => format!(
-                "{shard}, which owns the slice, {again}: {cause}; if it never will be, an admin \
-                 can give up what only it has (migration reverse --accept-loss)"
+                "{shard}, which owns the slice, {again}: {cause}; if it is permanently gone, an \
+                 admin can give up the votes that only it has (migration reverse --accept-loss)"
             ),
             (true, true) => format!(
-                "{shard}, which owns the slice, {again}: {cause}; migration reverse brings it \
-                 back without, with every vote that was acknowledged"
+                "{shard}, which owns the slice, {again}: {cause}; migration reverse brings the \
+                 slice back without it, with every acknowledged vote"
             ),
             (false, false) => format!(
-                "{shard} {again}, so that its copy is kept: {cause}; if it never will be, the \
-                 move can end without (migration complete --without-source)"
+                "{shard} {again}, because it has the copy for going back: {cause}; if it is \
+                 permanently gone, end the window without it (migration complete --without-source)"
             ),
             (false, true) => format!(
-                "{shard} {again}: {cause}; votes count only when it has them, too, until \
-                 somebody wants the window to end (migration complete)"
+                "{shard} {again}: {cause}; votes are only acknowledged when it has them, too, \
+                 until the window ends (migration complete)"
             ),
         }
     }
 }
 
-/// Waits for a shard that is away: not for ever where nothing is lost without it.
-async fn wait_for(look: &Look<'_>, given: &Given, away: Away, back: &Copied) -> Done {
-    let (steps, migration, now) = (look.steps, look.migration, look.steps.now_ms());
-    let since = Given::part::<i64>(&given.dual_read, "awaySince").unwrap_or(now);
-    let route = steps.worker.route(&look.job.slice).await.map_err(failed)?;
-    let moving = route.move_of(&look.job.move_id);
+/// Waits for an unreachable shard. If the owner is unreachable for too long and no
+/// acknowledged write is lost without it, the slice goes back.
+async fn wait_for_shard(
+    check: &WindowCheck<'_>,
+    input: &StepInput,
+    away: UnreachableShard,
+    back: &CopyProgress,
+) -> StepResult {
+    let (steps, migration, now) = (check.steps, check.migration, check.steps.now_ms());
+    let since = StepInput::parse_part::<i64>(&input.dual_read, "awaySince").unwrap_or(now);
+    let route = steps
+        .worker
+        .read_route(&check.job.slice)
+        .await
+        .map_err(to_task_error)?;
+    let moving = route.active_migration(&check.job.move_id);
     let mut is_sync = moving.is_some_and(|moving| moving.also_durable_on().is_some());
     let most = steps.moves.pace().budget.away_ms;
     let is_long = most.is_some_and(|most| (now - since).max(0).unsigned_abs() >= most);
@@ -221,63 +254,70 @@ async fn wait_for(look: &Look<'_>, given: &Given, away: Away, back: &Copied) -> 
         let (to, seconds) = (&migration.to, (now - since) / 1_000);
         let how = match away.damaged {
             true => "could not be read",
-            false => "was away",
+            false => "was unreachable",
         };
-        let why = format!(
-            "{to} {how} for {seconds} s, and the source has every vote that was acknowledged"
-        );
-        return said("reverse", 0, back, Some(why));
+        let why = format!("{to} {how} for {seconds} s, and the source has every acknowledged vote");
+        return to_output("reverse", 0, back, Some(why));
     }
     if !away.owns && is_sync && migration.asked.complete.is_some() {
-        // Whoever wants the window to end wants votes to be taken.
-        steps.worker.relax(look.job).await.map_err(failed)?;
+        // The operator wants the window to end, so do not make votes wait for the copy.
+        steps
+            .worker
+            .stop_synchronous_acks(check.job)
+            .await
+            .map_err(to_task_error)?;
         is_sync = false;
     }
     if !away.owns && migration.asked.without_source.is_some() {
-        // Nothing is compared any more: there is nothing to compare with.
-        return finish(steps, migration, back).await;
+        // Without the source there is nothing to compare with.
+        return end_window(steps, migration, back).await;
     }
     let why = match steps.worker.shards().is_starting(&away.shard) {
         true => format!("{} to start", away.shard),
-        false => away.why(is_sync),
+        false => away.describe_wait(is_sync),
     };
     let migration = match away.owns {
-        true => &told_streamed(steps, migration, back).await?,
+        true => &record_stream(steps, migration, back).await?,
         false => migration,
     };
-    steps.waits_for(migration, Some(&why)).await?;
-    let mut said = said("watch", STREAM_AGAIN, back, Some(why))?;
+    steps.record_waiting(migration, Some(&why)).await?;
+    let mut output = to_output("watch", STREAM_AGAIN, back, Some(why))?;
     if away.owns {
-        said["awaySince"] = json!(since);
+        output["awaySince"] = json!(since);
     }
-    Ok(said)
+    Ok(output)
 }
 
-fn said(verdict: &str, ask_again_seconds: u64, back: &Copied, reason: Option<String>) -> Done {
-    let mut said = json!({
+fn to_output(
+    verdict: &str,
+    ask_again_seconds: u64,
+    back: &CopyProgress,
+    reason: Option<String>,
+) -> StepResult {
+    let mut output = json!({
         "verdict": verdict,
         "askAgainSeconds": ask_again_seconds,
         "back": back,
     });
-    if let (Some(reason), Some(members)) = (reason, said.as_object_mut()) {
+    if let (Some(reason), Some(members)) = (reason, output.as_object_mut()) {
         members.insert("reason".to_owned(), Value::String(reason));
     }
-    Ok(said)
+    Ok(output)
 }
 
-/// Tells how much of the window is over.
-fn tell_how_long(context: &TaskContext, window: u64, left: u64) {
+/// Reports how much of the window has passed.
+fn report_window(context: &TaskContext, window: u64, left: u64) {
     let note = match left {
-        0 => "comparing both sides a last time".to_owned(),
+        0 => "comparing both sides for the last time".to_owned(),
         left => format!("both sides are kept for {} s more", left.div_ceil(1_000)),
     };
     let seconds = |ms: u64| ms.div_ceil(1_000);
     let gone = seconds(window.saturating_sub(left));
-    tell(context, gone, Some(seconds(window)), "s", note);
+    report_progress(context, gone, Some(seconds(window)), "s", note);
 }
 
-/// How much of the window is left, in milliseconds.
-fn left_ms(steps: &Steps, migration: &Migration) -> u64 {
+/// Returns how much of the window is left, in milliseconds.
+fn left_ms(steps: &MigrationSteps, migration: &Migration) -> u64 {
     if migration.asked.complete.is_some() {
         return 0;
     }
@@ -290,101 +330,110 @@ fn left_ms(steps: &Steps, migration: &Migration) -> u64 {
         .saturating_sub(gone.unsigned_abs())
 }
 
-/// What is to be done after what was found.
-enum Verdict {
+/// What follows from a verdict.
+enum WindowDecision {
     /// The slice goes back.
-    Back(String),
-    /// The window goes on, and is looked at again soon.
-    Again(String),
+    Reverse(String),
+    /// The window continues, and both sides are checked again soon.
+    CheckAgain(String),
 }
 
-/// Writes down which side is wrong, and says what follows.
-async fn acted_on(
-    steps: &Steps,
+/// Records which side is wrong, and returns what follows.
+async fn record_verdict(
+    steps: &MigrationSteps,
     migration: &Migration,
-    found: &Found,
-) -> Result<Option<Verdict>, TaskError> {
+    found: &SideVerdict,
+) -> Result<Option<WindowDecision>, TaskError> {
     let (owner, copy) = (&migration.to, &migration.from);
-    let (shard, told, then) = match found {
-        Found::Nothing => return Ok(None),
-        Found::Owner(told) => (owner, told, "the slice goes back"),
-        Found::Copy(told) => (copy, told, "copied anew"),
-        Found::Unclear(told) => (owner, told, UNCLEAR),
+    let (shard, report, then) = match found {
+        SideVerdict::NothingWrong => return Ok(None),
+        SideVerdict::OwnerWrong(report) => (owner, report, "the slice goes back"),
+        SideVerdict::CopyRepaired(report) => (copy, report, "copied anew"),
+        SideVerdict::Unclear(report) => (owner, report, UNCLEAR),
     };
-    let why = format!("{shard} is wrong: {}", told.line());
-    let waits = matches!(found, Found::Unclear(_)).then(|| {
-        format!("somebody to look: {owner} and {copy} differ, and nobody can say which is right; to complete the move then keeps what {owner} has")
+    let why = format!("{shard} is wrong: {}", report.to_line());
+    let waits = matches!(found, SideVerdict::Unclear(_)).then(|| {
+        format!("an operator to check: {owner} and {copy} differ, and it is unclear which is right; completing the migration keeps what {owner} has")
     });
-    if waits.is_some() && has_looked(migration, &told.line()) {
+    if waits.is_some() && is_acknowledged(migration, &report.to_line()) {
         return Ok(None);
     }
     if waits.is_some() && migration.waiting_for == waits {
-        // It was told, and is so still.
-        return Ok(Some(Verdict::Again(why)));
+        // The same finding is recorded already.
+        return Ok(Some(WindowDecision::CheckAgain(why)));
     }
     let edit = move |migration: &mut Migration| {
         migration.waiting_for.clone_from(&waits);
     };
     let place = ("MonitorDualRead", shard);
-    steps.found(migration, place, told, then, edit).await?;
+    steps
+        .record_finding(migration, place, report, then, edit)
+        .await?;
     Ok(Some(match found {
-        Found::Owner(_) => Verdict::Back(why),
-        _ => Verdict::Again(why),
+        SideVerdict::OwnerWrong(_) => WindowDecision::Reverse(why),
+        _ => WindowDecision::CheckAgain(why),
     }))
 }
 
-/// Whether somebody wanted the window to end after it was told what differs.
-fn has_looked(migration: &Migration, what: &str) -> bool {
+/// Whether an operator asked to end the window after this finding was recorded.
+fn is_acknowledged(migration: &Migration, what: &str) -> bool {
     let mut findings = migration.findings.iter().rev();
-    let told = findings.find(|one| one.then == UNCLEAR && one.what == what);
+    let report = findings.find(|one| one.then == UNCLEAR && one.what == what);
     let asked = migration.asked.complete.as_ref();
-    told.zip(asked)
-        .is_some_and(|(told, word)| word.at > told.at)
+    report
+        .zip(asked)
+        .is_some_and(|(report, word)| word.at > report.at)
 }
 
-/// A vote that only the source has should not be: the source is kept until
-/// somebody has looked.
-fn straggler(migration: &Migration) -> Option<String> {
-    let seen = migration.figures.stragglers;
-    let waits = seen > 0 && migration.asked.complete.is_none();
+/// Describes the wait if there are stragglers, votes that only the source has: the
+/// source is kept until an operator has checked.
+fn straggler_wait(migration: &Migration) -> Option<String> {
+    let record = migration.figures.stragglers;
+    let waits = record > 0 && migration.asked.complete.is_none();
     waits.then(|| {
         format!(
-            "somebody to look: {seen} times a vote was read on {} that {} lacks, which should not be; reverse or complete the move",
+            "an operator to check: {record} reads found a vote on {} that {} lacks; reverse or complete the migration",
             migration.from, migration.to
         )
     })
 }
 
-/// The window ends, unless somebody wanted the slice back at the same moment:
-/// both is decided by the same record.
-async fn finish(steps: &Steps, migration: &Migration, back: &Copied) -> Done {
+/// Ends the window, unless an operator has asked to reverse the migration at the same
+/// moment: the migration's record decides.
+async fn end_window(
+    steps: &MigrationSteps,
+    migration: &Migration,
+    back: &CopyProgress,
+) -> StepResult {
     let edit = |migration: &mut Migration| {
-        if migration.asked.back.is_none() && migration.stage == Stage::CutOver {
-            migration.stage = Stage::Cleaning;
+        if migration.asked.back.is_none() && migration.stage == MigrationStage::CutOver {
+            migration.stage = MigrationStage::Cleaning;
             migration.waiting_for = None;
         }
     };
-    let noted = steps.note(migration, "migration.clean", edit).await?;
-    match noted.stage {
-        Stage::Cleaning | Stage::Ended => said("over", 0, back, None),
-        _ => said("watch", 0, back, None),
+    let updated = steps
+        .update_record(migration, "migration.clean", edit)
+        .await?;
+    match updated.stage {
+        MigrationStage::Cleaning | MigrationStage::Ended => to_output("over", 0, back, None),
+        _ => to_output("watch", 0, back, None),
     }
 }
 
-/// Counts the comparison, and what readers have seen.
-async fn count(
-    steps: &Steps,
+/// Records a comparison, and what routers have counted.
+async fn record_comparison(
+    steps: &MigrationSteps,
     migration: &Migration,
-    found: &Found,
-    (reads, back): (ReadCounts, &Copied),
+    found: &SideVerdict,
+    (reads, back): (ReadCounts, &CopyProgress),
 ) -> Result<Migration, TaskError> {
-    let differed = !matches!(found, Found::Nothing);
+    let differed = !matches!(found, SideVerdict::NothingWrong);
     let figures = &migration.figures;
     let news = differed
         || reads.differences > figures.differences
         || reads.stragglers > figures.stragglers;
     if !news && figures.compared > 0 {
-        // Not each of very many comparisons is worth an entry.
+        // At most one update per minute, because each is an entry in the history.
         let now = steps.now_ms();
         let since = figures.cut_over_at.map_or(now, |at| at.unix_ms());
         let due = (now - since).max(0).unsigned_abs() / 60_000 >= figures.compared;
@@ -395,7 +444,7 @@ async fn count(
     let streamed_back = streamed_back(back);
     let edit = move |migration: &mut Migration| {
         let figures = &mut migration.figures;
-        // What was wrong on the source is about to be brought anew.
+        // After a difference the source is copied again, so the old position is void.
         let before = figures.streamed_back.filter(|_| !differed);
         figures.streamed_back = streamed_back.or(before);
         figures.compared += 1;
@@ -403,15 +452,17 @@ async fn count(
         figures.differences = figures.differences.max(reads.differences);
         figures.stragglers = figures.stragglers.max(reads.stragglers);
     };
-    steps.note(migration, "migration.compared", edit).await
+    steps
+        .update_record(migration, "migration.compared", edit)
+        .await
 }
 
-/// Notes how far the stream back is, if that is farther than is known: what is lost
-/// with an owner that is away begins there.
-async fn told_streamed(
-    steps: &Steps,
+/// Records how far the stream back is, if it has advanced: an abandoned owner loses
+/// what comes after that.
+async fn record_stream(
+    steps: &MigrationSteps,
     migration: &Migration,
-    back: &Copied,
+    back: &CopyProgress,
 ) -> Result<Migration, TaskError> {
     let known = migration.figures.streamed_back;
     let Some(streamed) =
@@ -420,64 +471,67 @@ async fn told_streamed(
         return Ok(migration.clone());
     };
     let edit = move |migration: &mut Migration| migration.figures.streamed_back = Some(streamed);
-    steps.note(migration, "migration.streamed", edit).await
+    steps
+        .update_record(migration, "migration.streamed", edit)
+        .await
 }
 
-/// How far a stream back is, once it has caught up.
-pub(super) fn streamed_back(back: &Copied) -> Option<StreamedBack> {
+/// Returns how far the stream back is, once it has caught up.
+pub(super) fn streamed_back(back: &CopyProgress) -> Option<StreamedBack> {
     let (position, before) = back.position().zip(back.complete_before)?;
     Some(StreamedBack { position, before })
 }
 
-/// One look at both sides.
-struct Look<'a> {
-    steps: &'a Steps,
+/// One check of both sides.
+struct WindowCheck<'a> {
+    steps: &'a MigrationSteps,
     context: &'a TaskContext,
     migration: &'a Migration,
-    job: &'a Job,
-    /// Whether both sides are compared; if not, what was written only streams back.
+    job: &'a MigrationJob,
+    /// Whether to compare both sides; if not, only stream back.
     compares: bool,
-    /// Whether everything is read back, also if nothing seems to differ.
+    /// Whether to read back everything, even if the digests are equal.
     thorough: bool,
 }
 
-impl Look<'_> {
-    /// Streams back what was written, and says which side is wrong, if one is.
-    async fn look(&self, back: &mut Copied) -> Result<Found, MoveError> {
-        let Some((seen, sides)) = self.steps.worker.sides_of(self.job).await? else {
-            return Ok(Found::Nothing);
+impl WindowCheck<'_> {
+    /// Streams back the owner's changes, and decides which side is wrong, if one is.
+    async fn check(&self, back: &mut CopyProgress) -> Result<SideVerdict, MigrationError> {
+        let Some((record, sides)) = self.steps.worker.active_sides(self.job).await? else {
+            return Ok(SideVerdict::NothingWrong);
         };
-        // From the owner to where it was.
-        let sides = sides.exchanged();
-        let order = Worker::order(self.job, &seen);
-        let streaming = self.stream_back(&sides, &order, back);
-        let unequal = alive(self.context, streaming).await?;
+        // From the owner to the copy.
+        let sides = sides.swap_roles();
+        let token = MigrationWorker::command_token(self.job, &record);
+        let streaming = self.stream_back(&sides, &token, back);
+        let unequal = with_heartbeats(self.context, streaming).await?;
         if unequal.is_empty() && !self.thorough {
-            return Ok(Found::Nothing);
+            return Ok(SideVerdict::NothingWrong);
         }
         let note = "reading both sides' files back".to_owned();
         let (steps, context) = (self.steps, self.context);
-        let mut pace = Paced::steady(steps, context, &sides.from, Counted::Bytes, note);
+        let mut pace =
+            PacedWork::uninterruptible(steps, context, &sides.from, ProgressUnit::Bytes, note);
         let sealed = self.migration.proved.as_ref();
-        let judge = Judge {
+        let judge = SideJudge {
             worker: &self.steps.worker,
             job: self.job,
             sides: &sides,
-            order: &order,
-            at: Worker::looked_at(self.job, &seen),
+            token: &token,
+            at: MigrationWorker::observed_slice(self.job, &record),
             sealed: sealed.map(|proved| proved.source_digest.as_str()),
         };
-        alive(context, judge.judge(&unequal, back, &mut pace)).await
+        with_heartbeats(context, judge.judge(&unequal, back, &mut pace)).await
     }
 
-    /// Streams back what was written; the polls in which nobody voted meanwhile
-    /// differ on neither side, or else are returned.
+    /// Streams back the owner's changes, and returns the polls that differ and have had
+    /// no votes meanwhile.
     async fn stream_back(
         &self,
-        sides: &Sides,
-        order: &Order,
-        back: &mut Copied,
-    ) -> Result<Vec<PollId>, MoveError> {
+        sides: &MigrationSides,
+        token: &MigrationToken,
+        back: &mut CopyProgress,
+    ) -> Result<Vec<PollId>, MigrationError> {
         let slice = &self.job.slice;
         let before = match self.compares {
             true => Some(sides.source_digests(slice).await?),
@@ -485,9 +539,9 @@ impl Look<'_> {
         };
         let began = self.steps.clock.now();
         let until = began.unix_ms() + RUN_MS;
-        while !sides.carry(slice, order, back).await?.caught_up {
+        while !sides.copy_page(slice, token, back).await?.caught_up {
             if self.steps.now_ms() >= until || self.context.is_cancelled() {
-                // Not caught up: nothing can be said yet.
+                // Not caught up, so a difference means nothing yet.
                 return Ok(Vec::new());
             }
         }
@@ -499,4 +553,4 @@ impl Look<'_> {
     }
 }
 
-// Undone by Rollback, which brings the slice back.
+// Undone by Rollback, which brings the slice back to the source.

@@ -1,26 +1,34 @@
-//! *PlanMove*: the price, and the move's turn: approval, maintenance window,
-//! limits on how many copy at the same time.
+//! *PlanMove*: computes the price, and waits for admission: approval, maintenance
+//! window, limits on concurrent copies.
 
 use ballast_state_machines::engine::TaskContext;
 use serde_json::json;
 
-use super::{Done, Given, Steps, refused, tell};
+use super::{MigrationSteps, StepInput, StepResult, report_progress, to_store_task_error};
 use crate::ports::Admission;
 
-pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
-    let migration = steps.go_on(given, context).await?;
-    let admission = steps.moves.admit(&migration).await.map_err(refused)?;
+pub(super) async fn run(
+    steps: &MigrationSteps,
+    input: &StepInput,
+    context: &TaskContext,
+) -> StepResult {
+    let migration = steps.open_unless_cancelled(input, context).await?;
+    let admission = steps
+        .moves
+        .admit(&migration)
+        .await
+        .map_err(to_store_task_error)?;
     match admission {
         Admission::Now(admitted) => {
-            steps.waits_for(&admitted, None).await?;
+            steps.record_waiting(&admitted, None).await?;
             Ok(json!({"ready": true, "price": admitted.price, "fromShardID": admitted.from}))
         }
         Admission::Later {
             why,
             ask_again_seconds,
         } => {
-            tell(context, 0, None, "", format!("waiting for {why}"));
-            steps.waits_for(&migration, Some(&why)).await?;
+            report_progress(context, 0, None, "", format!("waiting for {why}"));
+            steps.record_waiting(&migration, Some(&why)).await?;
             Ok(json!({
                 "ready": false,
                 "waitingFor": why,
@@ -30,4 +38,4 @@ pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> 
     }
 }
 
-// Undone by the move's end, which gives its turn to the next.
+// Undone by the end of the migration, which frees its slot for the next one.

@@ -1,115 +1,146 @@
-//! *VerifyConsistency*: what the target has stored, rows and files, is read back,
-//! and compared with what it should be and with the source. What differs is
-//! named in the move's record, and copied anew once.
+//! *VerifyConsistency*: reads back the target's stored rows and files, and compares
+//! them with their digests and with the source. Differences are recorded as findings,
+//! and copied again once.
 
 use ballast_domain::PollId;
 use ballast_domain::migration::Migration;
-use ballast_domain::moving::Phase;
+use ballast_domain::moving::MigrationPhase;
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::ShardError;
-use ballast_vote_shard::archive::FullSpeed;
-use ballast_vote_shard::shard::{At, Cursor, Order};
+use ballast_vote_shard::archive::Unthrottled;
+use ballast_vote_shard::shard::{Cursor, FencedSlice, MigrationToken};
 use serde_json::json;
 
-use super::paced::{Counted, Paced};
-use super::told::{Told, told};
-use super::wait_for_sync::copied_of;
-use super::{Done, Given, Steps, alive, failed, tell};
-use crate::copy::Copied;
-use crate::worker::{BadFile, Digests, Job, MoveError, Sides, Worker, differing};
+use super::difference_report::{DifferenceReport, describe_differences};
+use super::paced_work::{PacedWork, ProgressUnit};
+use super::wait_for_sync::parse_progress;
+use super::{
+    MigrationSteps, StepInput, StepResult, report_progress, to_task_error, with_heartbeats,
+};
+use crate::copy::CopyProgress;
+use crate::worker::{
+    DamagedFile, MigrationError, MigrationJob, MigrationSides, MigrationWorker, PollDigests,
+    differing_polls,
+};
 
-pub(super) async fn run(steps: &Steps, given: &Given, context: &TaskContext) -> Done {
-    let migration = steps.go_on(given, context).await?;
+pub(super) async fn run(
+    steps: &MigrationSteps,
+    input: &StepInput,
+    context: &TaskContext,
+) -> StepResult {
+    let migration = steps.open_unless_cancelled(input, context).await?;
     let job = steps.job(&migration, context);
-    let found = steps.worker.sides_of(&job).await.map_err(failed)?;
-    let Some((seen, sides)) = found else {
-        return Err(super::failed_over(&migration));
+    let found = steps
+        .worker
+        .active_sides(&job)
+        .await
+        .map_err(to_task_error)?;
+    let Some((record, sides)) = found else {
+        return Err(super::not_active_error(&migration));
     };
-    let repairs = Given::part::<u32>(&given.verification, "repairs").unwrap_or(0);
-    let phase = seen.route.moving.as_ref().map(|moving| moving.phase);
-    if phase != Some(Phase::Copying) {
-        // It is farther than this.
+    let repairs = StepInput::parse_part::<u32>(&input.verification, "repairs").unwrap_or(0);
+    let phase = record.route.moving.as_ref().map(|moving| moving.phase);
+    if phase != Some(MigrationPhase::Copying) {
+        // The migration is already further.
         return Ok(json!({"consistent": true, "repairs": repairs}));
     }
-    let order = Worker::order(&job, &seen);
-    let mut copied = copied_of(&given.sync);
+    let token = MigrationWorker::command_token(&job, &record);
+    let mut copied = parse_progress(&input.sync);
     let to = &sides.to;
     let note = format!("reading {}'s files back", to.0);
-    let mut pace = Paced::heeding(steps, given, context, &sides.from, Counted::Bytes, note);
-    let files = sides.bad_files(to, &job.slice, &mut pace).await;
-    let files = files.map_err(|error| pace.failed(error))?;
-    tell(context, 0, None, "", format!("reading {} back", to.0));
-    let wrong = match alive(context, stored_wrong(&sides, &job)).await {
-        Err(MoveError::Shard {
+    let mut pace = PacedWork::interruptible(
+        steps,
+        input,
+        context,
+        &sides.from,
+        ProgressUnit::Bytes,
+        note,
+    );
+    let files = sides.find_damaged_files(to, &job.slice, &mut pace).await;
+    let files = files.map_err(|error| pace.to_task_error(error))?;
+    report_progress(context, 0, None, "", format!("reading {} back", to.0));
+    let wrong = match with_heartbeats(context, find_rows_stored_wrong(&sides, &job)).await {
+        Err(MigrationError::Shard {
             source: ShardError::Damaged { what },
             ..
         }) => {
-            let told = Told::unreadable(&what);
-            return not_so(steps, &migration, &sides, &told, repairs).await;
+            let report = DifferenceReport::unreadable(&what);
+            return report_inconsistent(steps, &migration, &sides, &report, repairs).await;
         }
-        wrong => wrong.map_err(failed)?,
+        wrong => wrong.map_err(to_task_error)?,
     };
-    let unequal = alive(context, unequal(&sides, &job, &order, &mut copied)).await;
-    let unequal = unequal.map_err(failed)?;
+    let unequal = with_heartbeats(
+        context,
+        find_unequal_polls(&sides, &job, &token, &mut copied),
+    )
+    .await;
+    let unequal = unequal.map_err(to_task_error)?;
     let mut polls: Vec<PollId> = wrong.iter().chain(&unequal).copied().collect();
     polls.sort_unstable();
     polls.dedup();
     if polls.is_empty() && files.is_empty() {
-        let back = position(&sides, &job).await.map_err(failed)?;
+        let back = stream_back_start(&sides, &job)
+            .await
+            .map_err(to_task_error)?;
         return Ok(json!({"consistent": true, "repairs": repairs, "back": back}));
     }
-    let mut told = told(&sides.from, to, &job.slice, &polls, &wrong).await;
-    told.files(&files);
+    let mut report = describe_differences(&sides.from, to, &job.slice, &polls, &wrong).await;
+    report.add_files(&files);
     if repairs > 0 {
-        return not_so(steps, &migration, &sides, &told, repairs).await;
+        return report_inconsistent(steps, &migration, &sides, &report, repairs).await;
     }
-    let repair = Repair {
+    let repair = TargetRepair {
         sides: &sides,
-        at: Worker::looked_at(&job, &seen),
-        order: &order,
+        at: MigrationWorker::observed_slice(&job, &record),
+        token: &token,
     };
-    alive(context, repair.repair(&polls, &files)).await?;
-    let count = told.count;
+    with_heartbeats(context, repair.repair(&polls, &files)).await?;
+    let count = report.count;
     let edit = move |migration: &mut Migration| migration.figures.repaired += count;
     let place = ("VerifyConsistency", &to.0);
     steps
-        .found(&migration, place, &told, "copied anew", edit)
+        .record_finding(&migration, place, &report, "copied anew", edit)
         .await?;
     Ok(json!({
         "consistent": false,
         "repaired": true,
         "repairs": repairs + 1,
-        "difference": told.line(),
+        "difference": report.to_line(),
     }))
 }
 
-/// The target is not what it should be, and copying anew does not help.
-async fn not_so(
-    steps: &Steps,
+/// Records that the target is wrong and copying again does not help.
+async fn report_inconsistent(
+    steps: &MigrationSteps,
     migration: &Migration,
-    sides: &Sides,
-    told: &Told,
+    sides: &MigrationSides,
+    report: &DifferenceReport,
     repairs: u32,
-) -> Done {
+) -> StepResult {
     let then = match repairs {
-        0 => "the move is rolled back",
-        _ => "it was copied anew before: the move is rolled back",
+        0 => "the migration is rolled back",
+        _ => "it was copied again before: the migration is rolled back",
     };
     let place = ("VerifyConsistency", &sides.to.0);
-    steps.found(migration, place, told, then, |_| {}).await?;
+    steps
+        .record_finding(migration, place, report, then, |_| {})
+        .await?;
     Ok(json!({
         "consistent": false,
         "repaired": false,
         "repairs": repairs,
-        "difference": told.line(),
+        "difference": report.to_line(),
     }))
 }
 
-/// Polls of which the target has stored something else than it was given.
-/// Nobody writes to it meanwhile.
-async fn stored_wrong(sides: &Sides, job: &Job) -> Result<Vec<PollId>, MoveError> {
+/// Returns the polls whose stored rows on the target do not match its digests. The
+/// target takes no writes meanwhile.
+async fn find_rows_stored_wrong(
+    sides: &MigrationSides,
+    job: &MigrationJob,
+) -> Result<Vec<PollId>, MigrationError> {
     let (id, target) = &sides.to;
-    let shard_failed = |source: ShardError| MoveError::Shard {
+    let shard_failed = |source: ShardError| MigrationError::Shard {
         shard: id.clone(),
         source,
     };
@@ -117,61 +148,64 @@ async fn stored_wrong(sides: &Sides, job: &Job) -> Result<Vec<PollId>, MoveError
     let mut kept = target.digests(&job.slice).await.map_err(shard_failed)?;
     stored.sort_unstable_by_key(|(poll, _)| *poll);
     kept.sort_unstable_by_key(|(poll, _)| *poll);
-    Ok(differing(&stored, &kept))
+    Ok(differing_polls(&stored, &kept))
 }
 
-/// Polls that differ although nobody voted in them meanwhile. Those in which
-/// somebody did are compared once the source is sealed.
-pub(super) async fn unequal(
-    sides: &Sides,
-    job: &Job,
-    order: &Order,
-    copied: &mut Copied,
-) -> Result<Vec<PollId>, MoveError> {
+/// Returns the polls that differ and have had no votes meanwhile. The others are
+/// compared once the source is sealed.
+pub(super) async fn find_unequal_polls(
+    sides: &MigrationSides,
+    job: &MigrationJob,
+    token: &MigrationToken,
+    copied: &mut CopyProgress,
+) -> Result<Vec<PollId>, MigrationError> {
     let before = sides.source_digests(&job.slice).await?;
-    while !sides.carry(&job.slice, order, copied).await?.caught_up {}
+    while !sides.copy_page(&job.slice, token, copied).await?.caught_up {}
     sides.unequal_at_rest(&job.slice, &before).await
 }
 
-fn without(mut polls: Vec<PollId>, others: &[PollId]) -> Vec<PollId> {
+fn exclude(mut polls: Vec<PollId>, others: &[PollId]) -> Vec<PollId> {
     polls.retain(|poll| others.binary_search(poll).is_err());
     polls
 }
 
-/// Has what differs copied anew.
-struct Repair<'a> {
-    sides: &'a Sides,
-    /// What was looked at: should another have got farther, nothing is removed.
-    at: At,
-    order: &'a Order,
+/// Copies again what differs.
+struct TargetRepair<'a> {
+    sides: &'a MigrationSides,
+    /// The observed slice and epoch: a shard that knows a later epoch discards nothing.
+    at: FencedSlice,
+    token: &'a MigrationToken,
 }
 
-impl Repair<'_> {
-    async fn repair(&self, polls: &[PollId], files: &[BadFile]) -> Result<(), TaskError> {
+impl TargetRepair<'_> {
+    async fn repair(&self, polls: &[PollId], files: &[DamagedFile]) -> Result<(), TaskError> {
         let (id, target) = &self.sides.to;
         let slice = &self.at.slice;
         for poll in polls {
-            let discarded = target.discard(&self.at, self.order, *poll).await;
+            let discarded = target.discard_poll(&self.at, self.token, *poll).await;
             discarded.map_err(|source| {
                 let shard = id.clone();
-                failed(MoveError::Shard { shard, source })
+                to_task_error(MigrationError::Shard { shard, source })
             })?;
         }
         for file in files {
-            let (order, pace) = (self.order, &mut FullSpeed);
-            let mended = self.sides.mend_file(slice, order, file.poll, pace);
-            mended.await.map_err(failed)?;
+            let (token, pace) = (self.token, &mut Unthrottled);
+            let mended = self.sides.replace_file(slice, token, file.poll, pace);
+            mended.await.map_err(to_task_error)?;
         }
         Ok(())
     }
 }
 
-/// Where the target's own changes begin: what is written there after the
-/// cutover streams back from here.
-async fn position(sides: &Sides, job: &Job) -> Result<Copied, MoveError> {
+/// Returns where the target's own changes begin: the stream back starts there after
+/// the cutover.
+async fn stream_back_start(
+    sides: &MigrationSides,
+    job: &MigrationJob,
+) -> Result<CopyProgress, MigrationError> {
     let (id, target) = &sides.to;
     let page = target.export(&job.slice, &Cursor::Start, 1).await;
-    let page = page.map_err(|source| MoveError::Shard {
+    let page = page.map_err(|source| MigrationError::Shard {
         shard: id.clone(),
         source,
     })?;
@@ -179,26 +213,26 @@ async fn position(sides: &Sides, job: &Job) -> Result<Copied, MoveError> {
         Cursor::Snapshot { position, .. } => Cursor::Changes { position },
         other => other,
     };
-    Ok(Copied {
+    Ok(CopyProgress {
         cursor,
-        ..Copied::default()
+        ..CopyProgress::default()
     })
 }
 
-/// The polls of a shard whose stored rows are not what was written.
-pub(super) async fn damaged(
+/// Returns the polls of a shard whose stored rows are not what was written.
+pub(super) async fn find_damaged_polls(
     shard: &dyn ballast_vote_shard::VoteShard,
-    job: &Job,
+    job: &MigrationJob,
 ) -> Result<Vec<PollId>, ShardError> {
-    // Votes may come in between: what is quiet is judged.
-    let mut before: Digests = shard.digests(&job.slice).await?;
+    // Votes may arrive in between: only judge polls that had none.
+    let mut before: PollDigests = shard.digests(&job.slice).await?;
     let mut stored = shard.scrub(&job.slice).await?;
-    let mut after: Digests = shard.digests(&job.slice).await?;
+    let mut after: PollDigests = shard.digests(&job.slice).await?;
     for digests in [&mut before, &mut stored, &mut after] {
         digests.sort_unstable_by_key(|(poll, _)| *poll);
     }
-    let in_motion = differing(&before, &after);
-    Ok(without(differing(&stored, &after), &in_motion))
+    let in_motion = differing_polls(&before, &after);
+    Ok(exclude(differing_polls(&stored, &after), &in_motion))
 }
 
-// Nothing to undo: a repair only copies anew.
+// Nothing to undo: a repair only copies again.

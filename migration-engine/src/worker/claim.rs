@@ -1,47 +1,48 @@
-//! A move begins.
+//! Claims a slice for a migration.
 
 use ballast_domain::ShardId;
-use ballast_domain::moving::{MoveId, Route};
-use ballast_domain::registry::StoreError;
+use ballast_domain::moving::{MigrationId, SliceRoute};
+use ballast_domain::registry::RegistryError;
 use ballast_domain::tenant::SliceId;
 
-use crate::ports::Records;
+use crate::ports::RouteStore;
 use crate::protocol;
 
-/// The record of a slice that a move is to be claimed on.
-pub async fn claim(
-    records: &dyn Records,
+/// Claims a slice for a migration, and returns its record. Claiming again with the
+/// same id succeeds: the answer to the first attempt may have been lost.
+pub async fn claim_slice(
+    records: &dyn RouteStore,
     slice: &SliceId,
-    id: &MoveId,
+    id: &MigrationId,
     to: &ShardId,
     sync: bool,
-) -> Result<Route, ClaimError> {
+) -> Result<SliceRoute, MigrationClaimError> {
     let seen = records.read(slice).await?;
-    let seen = seen.ok_or_else(|| ClaimError::NoSlice(slice.clone()))?;
-    // The same move claimed before, its answer lost.
-    if seen.route.move_of(id).is_some() {
+    let seen = seen.ok_or_else(|| MigrationClaimError::NoSlice(slice.clone()))?;
+
+    if seen.route.active_migration(id).is_some() {
         return Ok(seen.route);
     }
     let then = protocol::route::claim(&seen.route, id, to.clone(), sync)?;
     match records.swap(slice, &seen, &then).await? {
         true => Ok(then),
-        false => Err(ClaimError::Changed),
+        false => Err(MigrationClaimError::Changed),
     }
 }
 
-/// Why a move is not claimed.
+/// Why a slice is not claimed.
 #[derive(Debug, thiserror::Error)]
-pub enum ClaimError {
+pub enum MigrationClaimError {
     /// There is no such slice.
     #[error("there is no slice {0}")]
     NoSlice(SliceId),
     /// The record does not allow it.
     #[error(transparent)]
-    Refused(#[from] protocol::route::Refused),
-    /// Somebody changed the record at the same time: look again.
+    Refused(#[from] protocol::route::TransitionError),
+    /// The record was changed concurrently: read it again.
     #[error("the record was changed at the same time")]
     Changed,
-    /// The record is away.
+    /// The registry that holds the record is unavailable.
     #[error(transparent)]
-    Records(#[from] StoreError),
+    Records(#[from] RegistryError),
 }

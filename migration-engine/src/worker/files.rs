@@ -1,74 +1,76 @@
-//! The files of a move: closed polls whose rows are not the shard's own.
+//! The files of a migration: the archives of closed polls, whose rows are not in
+//! the shard itself.
 //!
 //! ```text
-//!   source's archive ──► target's archive, before the row that names the file
-//!   read back there; what is damaged is brought anew
-//!   gone with the slice from the side that it has left
+//!   copied from the source's archive to the target's, before the row that names the file
+//!   read back on the target; damaged files are copied again
+//!   removed with the slice from the side that it leaves
 //! ```
 
-use ballast_domain::moving::{Moving, Phase, Route};
+use ballast_domain::moving::{ActiveMigration, MigrationPhase, SliceRoute};
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, ShardId};
 use ballast_vote_shard::archive::{
-    self, Archive, ArchiveError, CopyError, FullSpeed, Incoming, Pace, Report,
+    self, Archive, ArchiveCopyError, ArchiveError, ArchiveProgress, ArchiveThrottle, CopyTarget,
+    Unthrottled,
 };
-use ballast_vote_shard::shard::{Change, Order};
+use ballast_vote_shard::shard::{ExportedRow, MigrationToken};
 use ballast_vote_shard::{ShardError, VoteShard};
 
-use super::sides::{Side, failed};
-use super::{MoveError, Sides};
+use super::sides::{MigrationSide, shard_error};
+use super::{MigrationError, MigrationSides};
 
-/// A file that is not what its shard names.
+/// A file that does not match its shard's record of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BadFile {
-    /// Which poll's.
+pub struct DamagedFile {
+    /// The poll.
     pub poll: PollId,
     /// What is wrong, with the file's name.
-    pub what: String,
+    pub problem: String,
 }
 
-impl Sides {
-    fn archive(&self, shard: &ShardId) -> Result<Archive, MoveError> {
+impl MigrationSides {
+    fn archive(&self, shard: &ShardId) -> Result<Archive, MigrationError> {
         let away = || ShardError::unavailable("no archive can be reached from here");
         let archives = self.archives.as_ref().ok_or_else(away);
         let found = archives.and_then(|archives| archives.archive(shard));
-        found.map_err(failed(shard))
+        found.map_err(shard_error(shard))
     }
 
-    /// Brings the files that only the source names; what that was.
-    pub async fn bring_files(
+    /// Copies the files that only the source knows.
+    pub async fn copy_files(
         &self,
         slice: &SliceId,
-        order: &Order,
-        pace: &mut dyn Pace,
-    ) -> Result<Report, MoveError> {
+        token: &MigrationToken,
+        pace: &mut dyn ArchiveThrottle,
+    ) -> Result<ArchiveProgress, MigrationError> {
         if self.archives.is_none() {
-            return Ok(Report::default());
+            return Ok(ArchiveProgress::default());
         }
         let (from, to) = (self.archive(&self.from.0)?, self.archive(&self.to.0)?);
-        let to = self.incoming(&to, slice, order);
-        let brought = archive::copy_files(&*self.from.1, &from, &to, pace).await;
-        brought.map_err(|error| self.copy_failed(error))
+        let to = self.copy_destination(&to, slice, token);
+        let brought = archive::copy_missing_files(&*self.from.1, &from, &to, pace).await;
+        brought.map_err(|error| self.copy_error(error))
     }
 
-    /// Brings the files that changes name, if they are not there yet: what was
-    /// archived since the others were brought.
-    pub(super) async fn bring_named(
+    /// Copies the files that these changes refer to, unless the target has them:
+    /// polls can be archived while a copy is running.
+    pub(super) async fn copy_named_files(
         &self,
         slice: &SliceId,
-        order: &Order,
-        changes: &[Change],
-    ) -> Result<Report, MoveError> {
-        let mut brought = Report::default();
+        token: &MigrationToken,
+        changes: &[ExportedRow],
+    ) -> Result<ArchiveProgress, MigrationError> {
+        let mut brought = ArchiveProgress::default();
         let named = changes.iter().filter_map(|change| match change {
-            Change::Poll(row) => Some((row.poll.poll_id, &row.archived.as_ref()?.file)),
-            Change::Voter(_) => None,
+            ExportedRow::Poll(row) => Some((row.poll.poll_id, &row.archived.as_ref()?.file)),
+            ExportedRow::Voter(_) => None,
         });
         for (poll, file) in named {
             let (from, to) = (self.archive(&self.from.0)?, self.archive(&self.to.0)?);
-            let to = self.incoming(&to, slice, order);
-            let done = archive::bring(&from, &to, file, poll, &mut FullSpeed).await;
-            if done.map_err(|error| self.copy_failed(error))? {
+            let to = self.copy_destination(&to, slice, token);
+            let done = archive::copy_if_missing(&from, &to, file, poll, &mut Unthrottled).await;
+            if done.map_err(|error| self.copy_error(error))? {
                 brought.polls += 1;
                 brought.rows += file.digest.rows;
                 brought.bytes += file.bytes;
@@ -77,95 +79,102 @@ impl Sides {
         Ok(brought)
     }
 
-    /// Sees to it that every file which the source names is at the target, by
-    /// size and checksum of its tail: once more before a cutover.
-    pub async fn bring_all(
+    /// Makes sure that the target has every file that the source knows, by size and
+    /// checksum of its tail. Runs once more before a cutover.
+    pub async fn ensure_all_files(
         &self,
         slice: &SliceId,
-        order: &Order,
-        pace: &mut dyn Pace,
-    ) -> Result<(), MoveError> {
+        token: &MigrationToken,
+        pace: &mut dyn ArchiveThrottle,
+    ) -> Result<(), MigrationError> {
         let (id, source) = &self.from;
-        for row in source.archives(slice).await.map_err(failed(id))? {
-            self.bring_named(slice, order, &[Change::Poll(row)]).await?;
-            let went_on = pace.went_on(0).await;
-            went_on.map_err(|stopped| self.archive_failed(id, stopped.into()))?;
+        for row in source.archives(slice).await.map_err(shard_error(id))? {
+            self.copy_named_files(slice, token, &[ExportedRow::Poll(row)])
+                .await?;
+            let went_on = pace.advance(0).await;
+            went_on.map_err(|stopped| self.archive_error(id, stopped.into()))?;
         }
         Ok(())
     }
 
-    /// Brings a poll's file anew, whatever is there: it was found to be damaged.
-    pub async fn mend_file(
+    /// Copies a poll's file again and replaces the target's, which is damaged.
+    pub async fn replace_file(
         &self,
         slice: &SliceId,
-        order: &Order,
+        token: &MigrationToken,
         poll: PollId,
-        pace: &mut dyn Pace,
-    ) -> Result<(), MoveError> {
+        pace: &mut dyn ArchiveThrottle,
+    ) -> Result<(), MigrationError> {
         let (id, source) = &self.from;
-        let file = source.archive(slice, poll).await.map_err(failed(id))?;
+        let file = source.archive(slice, poll).await.map_err(shard_error(id))?;
         let Some(file) = file else {
             return Ok(());
         };
         let (from, to) = (self.archive(id)?, self.archive(&self.to.0)?);
-        let to = self.incoming(&to, slice, order);
-        let done = archive::bring_anew(&from, &to, &file, poll, pace).await;
-        done.map_err(|error| self.copy_failed(error))
+        let to = self.copy_destination(&to, slice, token);
+        let done = archive::copy_file(&from, &to, &file, poll, pace).await;
+        done.map_err(|error| self.copy_error(error))
     }
 
-    /// How many rows of a side are in files.
+    /// Counts the rows of a side that are in files.
     pub async fn rows_in_files(
         &self,
-        (id, shard): &Side,
+        (id, shard): &MigrationSide,
         slice: &SliceId,
-    ) -> Result<u64, MoveError> {
-        let archives = shard.archives(slice).await.map_err(failed(id))?;
+    ) -> Result<u64, MigrationError> {
+        let archives = shard.archives(slice).await.map_err(shard_error(id))?;
         let files = archives.iter().filter_map(|row| row.archived.as_ref());
         Ok(files.map(|archived| archived.file.digest.rows).sum())
     }
 
-    /// Reads a side's files back, every row; those that are not what it names.
-    pub async fn bad_files(
+    /// Reads back every row of a side's files, and returns the damaged ones.
+    pub async fn find_damaged_files(
         &self,
-        side: &Side,
+        side: &MigrationSide,
         slice: &SliceId,
-        pace: &mut dyn Pace,
-    ) -> Result<Vec<BadFile>, MoveError> {
+        pace: &mut dyn ArchiveThrottle,
+    ) -> Result<Vec<DamagedFile>, MigrationError> {
         if self.archives.is_none() {
             return Ok(Vec::new());
         }
         let (id, shard) = side;
         let archive = self.archive(id)?;
-        let damages = archive::read_back(&**shard, &archive, slice, pace).await;
-        let damages = damages.map_err(|error| self.archive_failed(id, error))?;
-        let bad = damages.into_iter().map(|damage| BadFile {
+        let damages = archive::verify_files(&**shard, &archive, slice, pace).await;
+        let damages = damages.map_err(|error| self.archive_error(id, error))?;
+        let bad = damages.into_iter().map(|damage| DamagedFile {
             poll: damage.poll,
-            what: format!("poll {}: {}", damage.poll, damage.error),
+            problem: format!("poll {}: {}", damage.poll, damage.error),
         });
         Ok(bad.collect())
     }
 
-    /// The side whose rows are gone when a move is released: its files are to
-    /// be gone before that.
-    pub(super) fn left_by(&self, then: &Route, moving: &Moving) -> Option<&Side> {
+    /// Returns the side whose files have to be removed before the record `then`, which
+    /// ends the migration, is written.
+    pub(super) fn side_to_empty(
+        &self,
+        then: &SliceRoute,
+        moving: &ActiveMigration,
+    ) -> Option<&MigrationSide> {
         let gives_up = moving.gives_up;
         match moving.phase {
             _ if then.moving.is_some() => None,
-            // What was given up is kept.
+            // An abandoned copy is kept.
             _ if gives_up => None,
-            Phase::Cleaning => Some(&self.from),
-            Phase::Aborting => Some(&self.to),
-            Phase::Copying | Phase::Sealing { .. } | Phase::Window => None,
+            MigrationPhase::Cleaning => Some(&self.from),
+            MigrationPhase::Aborting => Some(&self.to),
+            MigrationPhase::Copying | MigrationPhase::Sealing { .. } | MigrationPhase::Window => {
+                None
+            }
         }
     }
 
-    /// Removes the files of a slice from the side that it has left. Which polls
-    /// are its own is known where it is.
+    /// Removes the files of a slice from the side that it has left. The other side
+    /// knows which polls belong to the slice.
     pub(super) async fn remove_files(
         &self,
-        (id, shard): &Side,
+        (id, shard): &MigrationSide,
         slice: &SliceId,
-    ) -> Result<(), MoveError> {
+    ) -> Result<(), MigrationError> {
         if self.archives.is_none() {
             return Ok(());
         }
@@ -175,44 +184,44 @@ impl Sides {
         } else {
             &self.from
         };
-        let range = other.slice_range(slice).await.map_err(failed(owner))?;
+        let range = other.slice_range(slice).await.map_err(shard_error(owner))?;
         let removed = archive::remove_files(&**shard, &archive, slice, range).await;
         removed
             .map(drop)
-            .map_err(|error| self.archive_failed(id, error))
+            .map_err(|error| self.archive_error(id, error))
     }
 
-    /// The archive of the source, and the source.
-    pub fn source_archive(&self) -> Result<(&dyn VoteShard, Archive), MoveError> {
+    /// Returns the source and its archive.
+    pub fn source_archive(&self) -> Result<(&dyn VoteShard, Archive), MigrationError> {
         Ok((&*self.from.1, self.archive(&self.from.0)?))
     }
 
-    fn incoming<'a>(
+    fn copy_destination<'a>(
         &'a self,
         archive: &'a Archive,
         slice: &'a SliceId,
-        order: &'a Order,
-    ) -> Incoming<'a> {
-        Incoming {
+        token: &'a MigrationToken,
+    ) -> CopyTarget<'a> {
+        CopyTarget {
             shard: &*self.to.1,
             archive,
             slice,
-            order,
+            token,
         }
     }
 
-    fn copy_failed(&self, error: CopyError) -> MoveError {
+    fn copy_error(&self, error: ArchiveCopyError) -> MigrationError {
         match error {
-            CopyError::Source(error) => self.archive_failed(&self.from.0, error),
-            CopyError::Target(error) => self.archive_failed(&self.to.0, error),
+            ArchiveCopyError::Source(error) => self.archive_error(&self.from.0, error),
+            ArchiveCopyError::Target(error) => self.archive_error(&self.to.0, error),
         }
     }
 
-    pub(crate) fn archive_failed(&self, shard: &ShardId, error: ArchiveError) -> MoveError {
+    pub(crate) fn archive_error(&self, shard: &ShardId, error: ArchiveError) -> MigrationError {
         let shard = shard.clone();
         match error {
-            ArchiveError::Shard(source) => MoveError::Shard { shard, source },
-            source => MoveError::Archive {
+            ArchiveError::Shard(source) => MigrationError::Shard { shard, source },
+            source => MigrationError::Archive {
                 shard,
                 source: Box::new(source),
             },

@@ -1,140 +1,151 @@
-//! An owner that is away for good, in the window: the slice goes back to the
-//! shard that it came from without it. What only the owner has is given up; it
-//! is never removed, and the owner is told, should it answer again, that it owns
-//! nothing any more.
+//! Abandons an owner that is permanently gone, during the window: the slice returns
+//! to the shard that it came from, without its owner. Writes that only the owner has
+//! are lost. Its data is never removed without an operator's command; if it answers
+//! again, it is told that it no longer owns the slice.
 //!
 //! ```text
-//!   fitness ─► it can be sealed and drained: the ordinary way back does
-//!   give_up ─► taken back without it        let_go ─► and the record is free
-//!   disown ──► whoever comes back is told     remove_lost ─► when somebody says so
+//!   check_owner              can it still be sealed and drained? Then reverse as usual
+//!   take_back_without_owner  the shard that the slice came from owns it again
+//!   release_abandoned        frees the record
+//!   disown_shard             tells the abandoned shard, when it answers again
+//!   remove_abandoned_copy    removes its copy, when an operator asks for it
 //! ```
-//! The owner is neither looked at nor told anything on this way. Nothing is
-//! decided here but by the record, as ever.
+//! The owner is neither read nor sent commands on the way. As always, only the
+//! record decides.
 
 use std::time::Duration;
 
 use ballast_domain::ShardId;
-use ballast_domain::moving::{MoveId, Moving, Phase};
-use ballast_domain::registry::StoreError;
+use ballast_domain::moving::{ActiveMigration, MigrationId, MigrationPhase};
+use ballast_domain::registry::RegistryError;
 use ballast_domain::tenant::{Epoch, SliceId};
-use ballast_vote_shard::shard::{Fence, Holding, Order};
-use ballast_vote_shard::{ShardError, Shards};
+use ballast_vote_shard::shard::{Fence, Holding, MigrationToken};
+use ballast_vote_shard::{ShardDirectory, ShardError};
 
-use super::sides::failed;
-use super::{Job, MoveError, Sides, Worker};
-use crate::copy::Copied;
+use super::sides::shard_error;
+use super::{MigrationError, MigrationJob, MigrationSides, MigrationWorker};
+use crate::copy::CopyProgress;
 use crate::faults;
-use crate::protocol::{self, Step, View, Wish};
+use crate::protocol::{self, MigrationIntent, ObservedMigration, ProtocolAction};
 
-/// Steps that this may take: more means that somebody else is at work.
+/// Limit on the number of actions: more means that another worker is active.
 const STEPS_MAX: usize = 32;
-/// How long a shard may take to answer before it is taken to be away.
-const ANSWER_WITHIN: Duration = Duration::from_secs(5);
-/// How often it is looked whether one that is starting has started.
-const LOOK_AGAIN: Duration = Duration::from_millis(100);
-/// As much is read of it to see whether it can be read.
+/// A shard that does not answer for this long counts as unreachable.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often to check whether a starting shard has started.
+const STARTUP_POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// How much to read from a shard to test whether it can be read.
 const PAGE_BYTES: usize = 1 << 10;
 
-/// How an owner was left behind.
+/// How an attempt to abandon an owner ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Gone {
-    /// It owns the slice no longer: the other shard does, at this epoch.
+pub enum GiveUpOutcome {
+    /// The other shard owns the slice, at this epoch.
     GivenUp {
         /// The epoch.
         epoch: Epoch,
-        /// Voters' rows that the other shard had then; unknown to whoever goes on
-        /// with what another one began.
+        /// The rows that the other shard had then; unknown if another worker made
+        /// the decision.
         present: Option<u64>,
-        /// Whether both sides had everything that was acknowledged.
+        /// Whether both sides had every acknowledged write.
         synced: bool,
     },
-    /// The move is not so far, or farther: there is nothing to give up.
-    NotSo,
+    /// The migration is not in the window or on its way back.
+    NotApplicable,
 }
 
-/// The shard that the slice goes back to.
-struct Kept<'a> {
-    sides: Sides,
+/// The shard that the slice returns to.
+struct ReturnShard<'a> {
+    sides: MigrationSides,
     slice: &'a SliceId,
 }
 
-/// What can be had of an owner.
+/// Whether an owner is usable.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Fitness {
-    /// It answers, and can be sealed and drained: the ordinary way back is the
-    /// right one.
-    Fit,
-    /// It is starting: nobody knows yet.
+pub enum OwnerHealth {
+    /// It answers, and can be sealed and drained: reverse the migration as usual.
+    Healthy,
+    /// It is starting, so it is not known yet.
     Starting,
-    /// It does not, for this reason.
-    Unfit(String),
+    /// It cannot be used, for this reason.
+    Unhealthy(String),
 }
 
-/// What can be had of an owner, asked for a few seconds at the most.
-pub async fn fitness(
-    shards: &dyn Shards,
+/// Checks whether an owner is usable, within a few seconds.
+pub async fn check_owner(
+    shards: &dyn ShardDirectory,
     slice: &SliceId,
     owner: &ShardId,
-    copied: &Copied,
-) -> Fitness {
-    let known = async {
+    copied: &CopyProgress,
+) -> OwnerHealth {
+    let is_started = async {
         while shards.is_starting(owner) {
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(STARTUP_POLL_INTERVAL).await;
         }
     };
-    if tokio::time::timeout(ANSWER_WITHIN, known).await.is_err() {
-        return Fitness::Starting;
+    if tokio::time::timeout(ANSWER_TIMEOUT, is_started)
+        .await
+        .is_err()
+    {
+        return OwnerHealth::Starting;
     }
-    let asked = tokio::time::timeout(ANSWER_WITHIN, answers(shards, slice, owner, copied)).await;
-    match asked {
-        Ok(Ok(())) => Fitness::Fit,
-        Ok(Err(why)) => Fitness::Unfit(why),
+    let probe =
+        tokio::time::timeout(ANSWER_TIMEOUT, probe_owner(shards, slice, owner, copied)).await;
+    match probe {
+        Ok(Ok(())) => OwnerHealth::Healthy,
+        Ok(Err(why)) => OwnerHealth::Unhealthy(why),
         Err(_) => {
-            let seconds = ANSWER_WITHIN.as_secs();
-            Fitness::Unfit(format!("it does not answer within {seconds} s"))
+            let seconds = ANSWER_TIMEOUT.as_secs();
+            OwnerHealth::Unhealthy(format!("it does not answer within {seconds} s"))
         }
     }
 }
 
-async fn answers(
-    shards: &dyn Shards,
+async fn probe_owner(
+    shards: &dyn ShardDirectory,
     slice: &SliceId,
     owner: &ShardId,
-    copied: &Copied,
+    copied: &CopyProgress,
 ) -> Result<(), String> {
-    let told = |error: ShardError| error.to_string();
-    let shard = shards.shard(owner).map_err(told)?;
+    let describe = |error: ShardError| error.to_string();
+    let shard = shards.shard(owner).map_err(describe)?;
     if let Some(trouble) = shard.usage().await.trouble {
         return Err(trouble);
     }
-    holds_the_slice(shard.fence(slice).await.map_err(told)?.as_ref())?;
+    check_holding(shard.fence(slice).await.map_err(describe)?.as_ref())?;
     match shard.export(slice, &copied.cursor, PAGE_BYTES).await {
         Ok(_) | Err(ShardError::CursorTooOld) => Ok(()),
-        Err(error) => Err(told(error)),
+        Err(error) => Err(describe(error)),
     }
 }
 
-impl Worker {
-    /// Takes a slice back without its owner, up to where the shard that it came
-    /// from owns it again. The record still names the move then, for whoever has
-    /// to write down what was given up. Unless somebody has `accepted` a loss, only
-    /// while nothing that was acknowledged is lost by it: each change compares the
-    /// record that said so.
-    pub async fn give_up(&self, job: &Job, accepted: bool) -> Result<Gone, MoveError> {
+impl MigrationWorker {
+    /// Takes a slice back without its owner, until the shard that it came from owns
+    /// it again. The record still names the migration then, so that the caller can
+    /// write down what is lost before [`Self::release_abandoned`].
+    ///
+    /// Without `accepted`, an operator's consent to losing writes, it only proceeds
+    /// while the record says that both sides have every acknowledged write. Each
+    /// update compares that record.
+    pub async fn take_back_without_owner(
+        &self,
+        job: &MigrationJob,
+        accepted: bool,
+    ) -> Result<GiveUpOutcome, MigrationError> {
         let mut present = None;
         for _ in 0..STEPS_MAX {
-            let seen = self.read(&job.slice).await?;
-            let Some((id, moving)) = at_work(job, seen.route.moving.as_ref()) else {
-                return Ok(Gone::NotSo);
+            let record = self.read(&job.slice).await?;
+            let Some((id, moving)) = active_migration(job, record.route.moving.as_ref()) else {
+                return Ok(GiveUpOutcome::NotApplicable);
             };
             if !accepted && !moving.gives_up && moving.also_durable_on().is_none() {
-                return Ok(Gone::NotSo);
+                return Ok(GiveUpOutcome::NotApplicable);
             }
-            let kept = self.kept(&id, &moving, &job.slice)?;
-            let fence = kept.fence().await?;
-            if moving.gives_up && owns(fence.as_ref(), seen.route.epoch) {
-                return Ok(Gone::GivenUp {
-                    epoch: seen.route.epoch,
+            let return_to = self.return_shard(&id, &moving, &job.slice)?;
+            let fence = return_to.fence().await?;
+            if moving.gives_up && is_owner(fence.as_ref(), record.route.epoch) {
+                return Ok(GiveUpOutcome::GivenUp {
+                    epoch: record.route.epoch,
                     present,
                     synced: moving.sync,
                 });
@@ -143,183 +154,196 @@ impl Worker {
                 true => (None, fence),
                 false => (fence, None),
             };
-            let view = View {
-                route: seen.route.clone(),
+            let observed = ObservedMigration {
+                route: record.route.clone(),
                 source,
                 target,
                 equal: false,
-                wish: Wish::GiveUp,
+                intent: MigrationIntent::AbandonOwner,
             };
-            match protocol::next(&id, &view) {
-                Step::Swap(then) => {
-                    if then.owner != seen.route.owner {
-                        present = Some(kept.votes().await?);
+            match protocol::next_action(&id, &observed) {
+                ProtocolAction::UpdateRecord(then) => {
+                    if then.owner != record.route.owner {
+                        present = Some(return_to.count_votes().await?);
                     }
-                    faults::point("swap", &then);
-                    self.records.swap(&job.slice, &seen, &then).await?;
-                    faults::point("swapped", &then);
+                    faults::crash_point("swap", &then);
+                    self.records.swap(&job.slice, &record, &then).await?;
+                    faults::crash_point("swapped", &then);
                 }
-                Step::Order(shard, op) if shard == kept.sides.to.0 => {
-                    let order = Order {
+                ProtocolAction::SendCommand(shard, command) if shard == return_to.sides.to.0 => {
+                    let token = MigrationToken {
                         move_id: id,
-                        token: protocol::token(moving.prepared, job.lease),
+                        token: protocol::command_token(moving.prepared, job.lease),
                     };
-                    faults::point("order", op);
-                    let sides = &kept.sides;
-                    sides.tell(&job.slice, &shard, op, &order).await?;
-                    faults::point("ordered", op);
+                    faults::crash_point("order", command);
+                    let sides = &return_to.sides;
+                    sides
+                        .send_command(&job.slice, &shard, command, &token)
+                        .await?;
+                    faults::crash_point("ordered", command);
                 }
-                _ => return Ok(Gone::NotSo),
+                _ => return Ok(GiveUpOutcome::NotApplicable),
             }
         }
-        Err(StoreError::new("give up", "the record keeps changing").into())
+        Err(RegistryError::new("give up", "the record keeps changing").into())
     }
 
-    /// Has the owner alone acknowledge from now on, where both sides did.
-    pub async fn relax(&self, job: &Job) -> Result<(), MoveError> {
+    /// Ends synchronous acknowledgement: from now on the owner alone acknowledges.
+    pub async fn stop_synchronous_acks(&self, job: &MigrationJob) -> Result<(), MigrationError> {
         for _ in 0..STEPS_MAX {
-            let seen = self.read(&job.slice).await?;
-            let Ok(then) = protocol::route::relax(&seen.route, &job.move_id) else {
+            let record = self.read(&job.slice).await?;
+            let Ok(then) = protocol::route::relax(&record.route, &job.move_id) else {
                 return Ok(());
             };
             let slice = &job.slice;
-            tracing::warn!(%slice, "one side alone acknowledges votes from now on");
-            self.records.swap(slice, &seen, &then).await?;
+            tracing::warn!(%slice, "the owner alone acknowledges votes from now on");
+            self.records.swap(slice, &record, &then).await?;
         }
-        Err(StoreError::new("relax", "the record keeps changing").into())
+        Err(RegistryError::new("relax", "the record keeps changing").into())
     }
 
-    /// Ends a move that gave up: the record is free.
-    pub async fn let_go(&self, job: &Job) -> Result<(), MoveError> {
+    /// Ends a migration that has abandoned its source, and frees the record.
+    pub async fn release_abandoned(&self, job: &MigrationJob) -> Result<(), MigrationError> {
         for _ in 0..STEPS_MAX {
-            let seen = self.read(&job.slice).await?;
-            let Some((id, moving)) = at_work(job, seen.route.moving.as_ref()) else {
+            let record = self.read(&job.slice).await?;
+            let Some((id, moving)) = active_migration(job, record.route.moving.as_ref()) else {
                 return Ok(());
             };
             if !moving.gives_up {
                 return Ok(());
             }
-            let Ok(then) = protocol::route::release(&seen.route, &id) else {
+            let Ok(then) = protocol::route::release(&record.route, &id) else {
                 return Ok(());
             };
-            faults::point("swap", &then);
-            self.records.swap(&job.slice, &seen, &then).await?;
-            faults::point("swapped", &then);
+            faults::crash_point("swap", &then);
+            self.records.swap(&job.slice, &record, &then).await?;
+            faults::crash_point("swapped", &then);
         }
         Ok(())
     }
 
-    /// Tells a shard whose copy was given up at this epoch that it owns nothing
-    /// any more, if it answers; what it holds then.
-    pub async fn disown(
+    /// Tells a shard whose copy was abandoned at this epoch that it no longer owns the
+    /// slice, and returns what it holds then.
+    pub async fn disown_shard(
         &self,
         slice: &SliceId,
         (shard, epoch): (&ShardId, Epoch),
-        id: &MoveId,
-    ) -> Result<Option<Holding>, MoveError> {
-        let sides = Sides::find(&*self.shards, None, shard, shard)?;
+        id: &MigrationId,
+    ) -> Result<Option<Holding>, MigrationError> {
+        let sides = MigrationSides::resolve(&*self.shards, None, shard, shard)?;
         loop {
             let (fence, _) = sides.fences(slice).await?;
-            let Some(op) = protocol::disown(&fence, epoch) else {
+            let Some(command) = protocol::disown_command(&fence, epoch) else {
                 return Ok(fence.map(|fence| fence.holding));
             };
             let fence = fence.as_ref();
-            let order = Order {
-                // Whoever owns it is left by the way back; what is sealed or was
-                // never owned is the move's that made it so.
+            let token = MigrationToken {
+                // An owner is sealed by the reverse migration. A shard that is sealed
+                // or importing expects the migration that made it so.
                 move_id: fence
                     .filter(|fence| fence.holding != Holding::Owner)
                     .and_then(|fence| fence.move_id.clone())
-                    .unwrap_or_else(|| id.back()),
+                    .unwrap_or_else(|| id.way_back()),
                 token: fence.map_or(0, |fence| fence.token),
             };
-            sides.tell(slice, shard, op, &order).await?;
+            sides.send_command(slice, shard, command, &token).await?;
         }
     }
 
-    /// Removes the copy that a shard has which was left behind at this epoch, with
-    /// its files. Only what knows that it owns nothing is removed.
-    pub async fn remove_lost(
+    /// Removes the copy and the files of a shard that was abandoned at this epoch.
+    /// Only acts on a shard that knows that it no longer owns the slice.
+    pub async fn remove_abandoned_copy(
         &self,
         slice: &SliceId,
         (shard, epoch): (&ShardId, Epoch),
-        id: &MoveId,
-    ) -> Result<(), MoveError> {
-        let sides = Sides::find(&*self.shards, self.archives.clone(), shard, shard)?;
+        id: &MigrationId,
+    ) -> Result<(), MigrationError> {
+        let sides = MigrationSides::resolve(&*self.shards, self.archives.clone(), shard, shard)?;
         loop {
             let (fence, _) = sides.fences(slice).await?;
             let fence = match fence {
                 Some(fence) if fence.holding == Holding::Gone => {
                     return sides.remove_files(&sides.from, slice).await;
                 }
-                // Retired by it, or by the move that it was to undo. A later one has a
+                // Retired by this migration or its reverse. A later migration has a
                 // higher epoch.
                 Some(fence) if fence.holding == Holding::Retired && fence.epoch <= epoch => fence,
                 _ => return Ok(()),
             };
-            let order = Order {
-                move_id: id.back(),
+            let token = MigrationToken {
+                move_id: id.way_back(),
                 token: fence.token,
             };
-            let op = protocol::Op::Purge(epoch);
-            sides.tell(slice, shard, op, &order).await?;
+            let command = protocol::FenceCommand::Purge(epoch);
+            sides.send_command(slice, shard, command, &token).await?;
         }
     }
 
-    fn kept<'a>(
+    fn return_shard<'a>(
         &self,
-        id: &MoveId,
-        moving: &Moving,
+        id: &MigrationId,
+        moving: &ActiveMigration,
         slice: &'a SliceId,
-    ) -> Result<Kept<'a>, MoveError> {
-        let kept = match id.is_back() {
+    ) -> Result<ReturnShard<'a>, MigrationError> {
+        let return_to = match id.is_back() {
             true => &moving.to,
             false => &moving.from,
         };
-        // It is asked for its own key and range.
-        let sides = Sides::find(&*self.shards, self.archives.clone(), kept, kept)?;
-        Ok(Kept { sides, slice })
+        // Both roles are the same shard: preparing it needs its own key and range.
+        let sides =
+            MigrationSides::resolve(&*self.shards, self.archives.clone(), return_to, return_to)?;
+        Ok(ReturnShard { sides, slice })
     }
 }
 
-impl Kept<'_> {
-    async fn fence(&self) -> Result<Option<Fence>, MoveError> {
+impl ReturnShard<'_> {
+    async fn fence(&self) -> Result<Option<Fence>, MigrationError> {
         let (id, shard) = &self.sides.to;
-        shard.fence(self.slice).await.map_err(failed(id))
+        shard.fence(self.slice).await.map_err(shard_error(id))
     }
 
-    /// Votes that are there, in files too.
-    async fn votes(&self) -> Result<u64, MoveError> {
+    /// Counts the votes on the shard and in its files.
+    async fn count_votes(&self) -> Result<u64, MigrationError> {
         let side = &self.sides.to;
-        let digest = side.1.digest(self.slice).await.map_err(failed(&side.0))?;
+        let digest = side
+            .1
+            .digest(self.slice)
+            .await
+            .map_err(shard_error(&side.0))?;
         let in_files = self.sides.rows_in_files(side, self.slice).await?;
         Ok(digest.votes() + in_files)
     }
 }
 
-/// The move, or its way back, while it is where an owner can be left behind.
-fn at_work(job: &Job, moving: Option<&Moving>) -> Option<(MoveId, Moving)> {
+/// Returns the active migration, or its reverse migration, while its owner can be
+/// abandoned.
+fn active_migration(
+    job: &MigrationJob,
+    moving: Option<&ActiveMigration>,
+) -> Option<(MigrationId, ActiveMigration)> {
     let moving = moving?;
-    let back = job.move_id.back();
+    let back = job.move_id.way_back();
     let fits = match moving.phase {
-        Phase::Window if moving.move_id == job.move_id => true,
-        Phase::Copying | Phase::Sealing { .. } => moving.move_id == back,
-        Phase::Window | Phase::Cleaning => moving.move_id == back && moving.gives_up,
-        Phase::Aborting => false,
+        MigrationPhase::Window if moving.move_id == job.move_id => true,
+        MigrationPhase::Copying | MigrationPhase::Sealing { .. } => moving.move_id == back,
+        MigrationPhase::Window | MigrationPhase::Cleaning => {
+            moving.move_id == back && moving.gives_up
+        }
+        MigrationPhase::Aborting => false,
     };
     fits.then(|| (moving.move_id.clone(), moving.clone()))
 }
 
-pub(super) fn owns(fence: Option<&Fence>, epoch: Epoch) -> bool {
+pub(super) fn is_owner(fence: Option<&Fence>, epoch: Epoch) -> bool {
     fence.is_some_and(|fence| fence.holding == Holding::Owner && fence.epoch == epoch)
 }
 
-/// Whether what a shard remembers is what an owner would: one whose disk was
-/// replaced remembers nothing.
-fn holds_the_slice(fence: Option<&Fence>) -> Result<(), String> {
+/// Checks that a shard's fence is that of an owner. A shard whose disk was replaced
+/// has no fence.
+fn check_holding(fence: Option<&Fence>) -> Result<(), String> {
     match fence.map(|fence| fence.holding) {
         Some(Holding::Owner | Holding::Sealed | Holding::Importing) => Ok(()),
         Some(Holding::Retired | Holding::Gone) => Err("it does not own the slice".to_owned()),
-        None => Err("it remembers nothing of the slice".to_owned()),
+        None => Err("it has no fence for the slice".to_owned()),
     }
 }

@@ -1,128 +1,142 @@
-//! A move that has nothing left to do but to remove a copy, on a shard that is
-//! away. Nobody needs that copy: whoever owns the slice has everything. So the
-//! record is free without it, and it is removed when its shard answers again
-//! ([`super::give_up`] tells it).
+//! Ends a migration whose only remaining work is to remove a copy on an unreachable
+//! shard. The copy is not needed, because the owner has everything. The record is
+//! freed without removing it, and the copy is removed when its shard answers again
+//! (by [`super::give_up`]).
 //!
 //! ```text
-//!   Window, Cleaning ──► the copy where the slice came from
-//!   Aborting ──────────► what had come to the target
+//!   Window, Cleaning ──► the copy on the source
+//!   Aborting ──────────► the partial copy on the target
 //! ```
-//! That may be done at any time: a copy that is late to be removed is one that a
-//! shard remembers as retired, and orders that come late are refused by token and
-//! epoch as ever.
+//! This is safe at any time: the shard remembers such a copy as retired, and refuses
+//! delayed commands by token and epoch as always.
 
 use ballast_domain::ShardId;
-use ballast_domain::migration::Left;
-use ballast_domain::moving::Phase;
-use ballast_domain::registry::StoreError;
+use ballast_domain::migration::LeftoverCopy;
+use ballast_domain::moving::MigrationPhase;
+use ballast_domain::registry::RegistryError;
 use ballast_domain::tenant::SliceId;
-use ballast_vote_shard::shard::{Fence, Order};
+use ballast_vote_shard::shard::{Fence, MigrationToken};
 
-use super::give_up::owns;
-use super::sides::failed;
-use super::{Job, MoveError, Sides, Worker};
+use super::give_up::is_owner;
+use super::sides::shard_error;
+use super::{MigrationError, MigrationJob, MigrationSides, MigrationWorker};
 use crate::faults;
-use crate::protocol::{self, Op};
+use crate::protocol::{self, FenceCommand};
 
-/// Steps that this may take: more means that somebody else is at work.
+/// Limit on the number of actions: more means that another worker is active.
 const STEPS_MAX: usize = 16;
 
-/// A move without what it could not remove.
+/// A migration that can end without removing a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Leaving {
-    /// What is left.
-    pub left: Left,
-    /// Whether the slice went back, or never left.
+pub struct AbandonedCopy {
+    /// The copy that stays.
+    pub left: LeftoverCopy,
+    /// Whether the slice is on the shard where it was before the migration.
     pub undone: bool,
-    /// Whether it went back.
+    /// Whether a reverse migration brought it back.
     pub back: bool,
 }
 
-impl Worker {
-    /// Brings a move, or its way back, to where nothing is left to do but to remove
-    /// a copy; what that is. The record still names the move then, for whoever has
-    /// to write that down. Nothing if the move is not so far, or over. With `undo`,
-    /// one that is not cut over is called off.
-    pub async fn leave(&self, job: &Job, undo: bool) -> Result<Option<Leaving>, MoveError> {
+impl MigrationWorker {
+    /// Drives a migration, or its reverse migration, to the point where only a copy
+    /// is left to remove, and returns that copy. The record still names the migration
+    /// then, so that the caller can write the copy down before [`Self::release`].
+    /// Returns `None` if the migration is not that far, or has ended. With `undo`, a
+    /// migration before its cutover is aborted.
+    pub async fn finish_without_copy(
+        &self,
+        job: &MigrationJob,
+        undo: bool,
+    ) -> Result<Option<AbandonedCopy>, MigrationError> {
         for _ in 0..STEPS_MAX {
-            let seen = self.read(&job.slice).await?;
-            let route = &seen.route;
-            let back = job.move_id.back();
-            let moving = route.move_of(&job.move_id).or_else(|| route.move_of(&back));
+            let record = self.read(&job.slice).await?;
+            let route = &record.route;
+            let back = job.move_id.way_back();
+            let moving = route
+                .active_migration(&job.move_id)
+                .or_else(|| route.active_migration(&back));
             let Some(moving) = moving.filter(|moving| !moving.gives_up) else {
                 return Ok(None);
             };
             let is_back = moving.move_id == back;
-            let (shard, epoch, op) = match moving.phase {
-                Phase::Copying | Phase::Sealing { .. } if undo && !is_back => {
+            let (shard, epoch, command) = match moving.phase {
+                MigrationPhase::Copying | MigrationPhase::Sealing { .. } if undo && !is_back => {
                     if let Ok(then) = protocol::route::abort(route, &moving.move_id) {
-                        self.records.swap(&job.slice, &seen, &then).await?;
+                        self.records.swap(&job.slice, &record, &then).await?;
                     }
                     continue;
                 }
-                Phase::Copying | Phase::Sealing { .. } => return Ok(None),
-                // What came to the target came at an epoch that was given out.
-                Phase::Aborting => (&moving.to, route.spent, Op::Reinstate(route.epoch)),
-                Phase::Window | Phase::Cleaning => {
-                    (&moving.from, route.epoch, Op::Activate(route.epoch))
-                }
+                MigrationPhase::Copying | MigrationPhase::Sealing { .. } => return Ok(None),
+                // Nothing was imported at an epoch above the highest that was issued.
+                MigrationPhase::Aborting => (
+                    &moving.to,
+                    route.spent,
+                    FenceCommand::Reinstate(route.epoch),
+                ),
+                MigrationPhase::Window | MigrationPhase::Cleaning => (
+                    &moving.from,
+                    route.epoch,
+                    FenceCommand::Activate(route.epoch),
+                ),
             };
-            let owner = Sides::find(&*self.shards, None, &route.owner, &route.owner)?;
+            let owner = MigrationSides::resolve(&*self.shards, None, &route.owner, &route.owner)?;
             let fence = self.fence_on(&route.owner, &job.slice).await?;
-            if !owns(fence.as_ref(), route.epoch) {
-                let order = Order {
+            if !is_owner(fence.as_ref(), route.epoch) {
+                let token = MigrationToken {
                     move_id: moving.move_id.clone(),
-                    token: protocol::token(moving.prepared, job.lease),
+                    token: protocol::command_token(moving.prepared, job.lease),
                 };
-                owner.tell(&job.slice, &route.owner, op, &order).await?;
+                owner
+                    .send_command(&job.slice, &route.owner, command, &token)
+                    .await?;
                 continue;
             }
-            if moving.phase == Phase::Window {
+            if moving.phase == MigrationPhase::Window {
                 if let Ok(then) = protocol::route::clean(route, &moving.move_id) {
-                    self.records.swap(&job.slice, &seen, &then).await?;
+                    self.records.swap(&job.slice, &record, &then).await?;
                 }
                 continue;
             }
-            let left = Left {
+            let left = LeftoverCopy {
                 shard: shard.clone(),
                 epoch,
             };
-            return Ok(Some(Leaving {
+            return Ok(Some(AbandonedCopy {
                 left,
-                undone: is_back || moving.phase == Phase::Aborting,
-                back: is_back && moving.phase == Phase::Cleaning,
+                undone: is_back || moving.phase == MigrationPhase::Aborting,
+                back: is_back && moving.phase == MigrationPhase::Cleaning,
             }));
         }
-        Err(StoreError::new("leave a copy", "the record keeps changing").into())
+        Err(RegistryError::new("leave a copy", "the record keeps changing").into())
     }
 
-    /// Ends a move that leaves a copy: the record is free.
-    pub async fn release(&self, job: &Job) -> Result<(), MoveError> {
+    /// Ends a migration that leaves a copy, and frees the record.
+    pub async fn release(&self, job: &MigrationJob) -> Result<(), MigrationError> {
         for _ in 0..STEPS_MAX {
-            let seen = self.read(&job.slice).await?;
-            let back = job.move_id.back();
+            let record = self.read(&job.slice).await?;
+            let back = job.move_id.way_back();
             let ids = [&job.move_id, &back];
             let mut ids = ids.into_iter();
-            let Some(id) = ids.find(|id| seen.route.move_of(id).is_some()) else {
+            let Some(id) = ids.find(|id| record.route.active_migration(id).is_some()) else {
                 return Ok(());
             };
-            let Ok(then) = protocol::route::release(&seen.route, id) else {
+            let Ok(then) = protocol::route::release(&record.route, id) else {
                 return Ok(());
             };
-            faults::point("swap", &then);
-            self.records.swap(&job.slice, &seen, &then).await?;
-            faults::point("swapped", &then);
+            faults::crash_point("swap", &then);
+            self.records.swap(&job.slice, &record, &then).await?;
+            faults::crash_point("swapped", &then);
         }
         Ok(())
     }
 
-    /// What a shard remembers of a slice.
+    /// Reads a shard's fence for a slice.
     pub(super) async fn fence_on(
         &self,
         shard: &ShardId,
         slice: &SliceId,
-    ) -> Result<Option<Fence>, MoveError> {
-        let found = self.shards.shard(shard).map_err(failed(shard))?;
-        found.fence(slice).await.map_err(failed(shard))
+    ) -> Result<Option<Fence>, MigrationError> {
+        let vote_shard = self.shards.shard(shard).map_err(shard_error(shard))?;
+        vote_shard.fence(slice).await.map_err(shard_error(shard))
     }
 }

@@ -1,17 +1,16 @@
-//! Working on a move: look, decide, do one thing, look again.
+//! The migration worker: observe, ask the protocol, perform one action, repeat.
 //!
 //! ```text
-//!   look ──► protocol::next ──► do ──► look ──► …  until the goal is reached
+//!   observe ──► protocol::next_action ──► act ──► observe ──► …  until the goal is reached
 //!
-//!   sides     both shards of a move: looked at, compared, told things
-//!   files     closed polls' files: brought, read back, removed
-//!   overdue   a seal that has lasted, undone by anybody
-//!   give_up   an owner that is away for good, left behind
-//!   leave     a copy that nobody needs, on a shard that is away
-//!   claim     a move begins
+//!   sides     both shards of a migration: read, compare, copy between, command
+//!   files     the files of closed polls: copy, verify, remove
+//!   overdue   undoes a seal that lasts too long, whoever set it
+//!   give_up   takes a slice back without its owner, which is permanently gone
+//!   leave     ends a migration without removing a copy on an unreachable shard
+//!   claim     claims a slice for a migration
 //! ```
-//! Nothing is kept between two looks but how far the copy is, and that is only
-//! to save work.
+//! Between two actions a worker keeps only the copy's cursor, to save work.
 
 mod claim;
 mod files;
@@ -22,47 +21,50 @@ mod sides;
 
 use std::sync::Arc;
 
-use ballast_domain::certificate::VotesProved;
-use ballast_domain::moving::{MoveId, Moving, Phase, Route};
-use ballast_domain::registry::StoreError;
+use ballast_domain::certificate::VoteProof;
+use ballast_domain::moving::{ActiveMigration, MigrationId, MigrationPhase, SliceRoute};
+use ballast_domain::registry::RegistryError;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{Clock, ShardId};
-use ballast_vote_shard::archive::{ArchiveError, Archives};
-use ballast_vote_shard::shard::{At, Order};
-use ballast_vote_shard::{ShardError, Shards};
+use ballast_vote_shard::archive::{ArchiveDirectory, ArchiveError};
+use ballast_vote_shard::shard::{FencedSlice, MigrationToken};
+use ballast_vote_shard::{ShardDirectory, ShardError};
 
-pub use claim::{ClaimError, claim};
-pub use files::BadFile;
-pub use give_up::{Fitness, Gone, fitness};
-pub use leave::Leaving;
-pub use sides::{Compared, Digests, Side, Sides, differing};
+pub use claim::{MigrationClaimError, claim_slice};
+pub use files::DamagedFile;
+pub use give_up::{GiveUpOutcome, OwnerHealth, check_owner};
+pub use leave::AbandonedCopy;
+pub use sides::{DigestComparison, MigrationSide, MigrationSides, PollDigests, differing_polls};
 
-use crate::copy::Copied;
+use crate::copy::CopyProgress;
 use crate::faults;
-use crate::ports::{Records, Seen};
-use crate::protocol::{self, Op, Step, View, Wish};
+use crate::ports::{RouteRecord, RouteStore};
+use crate::protocol::goal::{self, EqualityCheck};
+use crate::protocol::{self, FenceCommand, MigrationIntent, ObservedMigration, ProtocolAction};
 
-/// Why a move cannot go on right now, or at all.
+pub use crate::protocol::goal::WorkGoal;
+
+/// Why a migration cannot continue, now or at all.
 #[derive(Debug, thiserror::Error)]
-pub enum MoveError {
+pub enum MigrationError {
     /// There is no such slice.
     #[error("there is no slice {0}")]
     NoSlice(SliceId),
-    /// The record is away.
+    /// The registry that holds the record is unavailable.
     #[error(transparent)]
-    Records(#[from] StoreError),
-    /// A shard does not do what it is told. It may later, or a newer worker is
-    /// at work.
+    Records(#[from] RegistryError),
+    /// A shard refused or failed a call. It may accept it later, or a newer worker
+    /// has taken over.
     #[error("{shard}: {source}")]
     Shard {
         /// Which shard.
         shard: ShardId,
-        /// Why not.
+        /// What the shard answered.
         #[source]
         source: ShardError,
     },
-    /// The files of a shard. One that is damaged stays so; a place that is away
-    /// may come back.
+    /// A shard's archive failed. A damaged file stays damaged; an unavailable
+    /// archive may come back.
     #[error("{shard}: {source}")]
     Archive {
         /// Which shard.
@@ -71,7 +73,7 @@ pub enum MoveError {
         #[source]
         source: Box<ArchiveError>,
     },
-    /// The copy does not become equal to what it was made from.
+    /// The copy stays different from its source although the source is sealed.
     #[error("the copy on {target} differs from {from} in {polls} polls")]
     Different {
         /// The source.
@@ -83,101 +85,96 @@ pub enum MoveError {
     },
 }
 
-/// How far a worker is to go.
+/// How a worker's run ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Goal {
-    /// The target is prepared, and nothing more.
-    Prepared,
-    /// The target owns the slice, and everybody concerned knows.
-    CutOver,
-    /// The source's copy is gone.
-    Finished,
-    /// The move was called off before its cutover, and all is as it was; or its
-    /// way back is begun, and the shard that it left is prepared for it.
-    Turned,
-    /// All is as it was before the move, or as it was before the last one.
-    Undone,
-    /// A way back that was begun is called off: the slice stays where it is, and
-    /// what is left of it elsewhere is removed.
-    Stays,
-}
-
-impl Goal {
-    fn wish(self) -> Wish {
-        match self {
-            Self::Prepared | Self::CutOver => Wish::Go,
-            Self::Finished => Wish::Finish,
-            Self::Turned | Self::Undone | Self::Stays => Wish::GoBack,
-        }
-    }
-}
-
-/// How it came out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Reached {
-    /// The goal.
-    Goal,
-    /// The source was sealed for longer than it may be: it takes votes again,
-    /// and the copy goes on.
-    PutOff,
-    /// The move is over.
-    Over {
-        /// Whether the slice is at the target of the move that was last.
+pub enum WorkOutcome {
+    /// The goal is reached.
+    GoalReached,
+    /// The source was sealed for too long: it takes writes again, and copying can
+    /// continue.
+    Postponed,
+    /// The migration has ended.
+    Ended {
+        /// Whether the slice is on the target of the migration that ended last.
         moved: bool,
-        /// Whether that was the way back.
+        /// Whether that was the reverse migration.
         back: bool,
     },
-    /// The move was never claimed, or is long forgotten.
+    /// The record does not know the migration: it was never claimed, or later ones
+    /// have replaced it.
     Unknown,
 }
 
-/// A worker's move.
+/// A migration that a worker holds the lease of.
 #[derive(Debug, Clone)]
-pub struct Job {
-    /// The move.
-    pub move_id: MoveId,
-    /// What is moved.
+pub struct MigrationJob {
+    /// The migration.
+    pub move_id: MigrationId,
+    /// The slice that is moved.
     pub slice: SliceId,
-    /// The number of the worker's lease: a later one has a higher one.
+    /// The number of the worker's lease: a later lease has a higher number.
     pub lease: u64,
-    /// How long the source may be sealed before it takes votes again, in
-    /// milliseconds; as long as it takes when absent.
+    /// How long the source may be sealed before it takes writes again, in
+    /// milliseconds; unlimited when absent.
     pub seal_max_ms: Option<u64>,
 }
 
-/// How long nobody could write, in milliseconds, if anybody was kept waiting.
+/// How long the slice took no writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Pause {
+pub struct WritePause {
     sealed_at_ms: Option<i64>,
-    /// How long it was, at the longest.
+    /// The longest pause so far, in milliseconds; `None` if there was none.
     pub ms: Option<i64>,
 }
 
-/// What is noted while a move is worked on.
+/// What a worker records while it works on a migration.
 #[derive(Debug, Clone, Default)]
-pub struct Notes {
+pub struct MigrationProgress {
     /// How far the copy is.
-    pub copied: Copied,
-    /// How long nobody could vote.
-    pub pause: Pause,
-    /// What was found on both sides when the source was sealed and they were
-    /// equal.
-    pub proved: Option<VotesProved>,
+    pub copied: CopyProgress,
+    /// How long the slice took no writes.
+    pub pause: WritePause,
+    /// The votes counted on both sides when the source was sealed and both sides
+    /// were equal.
+    pub proved: Option<VoteProof>,
 }
 
-/// Works on moves.
+/// Works on migrations.
 #[derive(Clone)]
-pub struct Worker {
-    records: Arc<dyn Records>,
-    shards: Arc<dyn Shards>,
-    archives: Option<Arc<dyn Archives>>,
+pub struct MigrationWorker {
+    records: Arc<dyn RouteStore>,
+    shards: Arc<dyn ShardDirectory>,
+    archives: Option<Arc<dyn ArchiveDirectory>>,
     clock: Arc<dyn Clock>,
 }
 
-impl Worker {
-    /// A worker on these records and shards. It cannot move archived polls
-    /// before it knows where their files are.
-    pub fn new(records: Arc<dyn Records>, shards: Arc<dyn Shards>, clock: Arc<dyn Clock>) -> Self {
+/// What a worker keeps between two actions of one run.
+struct WorkRun<'a> {
+    job: MigrationJob,
+    goal: WorkGoal,
+    progress: &'a mut MigrationProgress,
+    /// Whether the seal lasted too long, so that it is being taken back.
+    postponed: bool,
+    /// Consecutive attempts to copy from the sealed source that copied nothing.
+    fruitless: u32,
+}
+
+/// One observation, and the action that the protocol wants next.
+struct Observation {
+    record: RouteRecord,
+    moving: ActiveMigration,
+    sides: MigrationSides,
+    observed: ObservedMigration<ShardId>,
+}
+
+impl MigrationWorker {
+    /// Creates a worker. Without [`archives`](Self::with_archives) it cannot migrate
+    /// archived polls.
+    pub fn new(
+        records: Arc<dyn RouteStore>,
+        shards: Arc<dyn ShardDirectory>,
+        clock: Arc<dyn Clock>,
+    ) -> Self {
         Self {
             records,
             shards,
@@ -186,270 +183,273 @@ impl Worker {
         }
     }
 
-    /// With the files of archived polls.
+    /// Sets where the files of archived polls are.
     #[must_use]
-    pub fn with_archives(mut self, archives: Arc<dyn Archives>) -> Self {
+    pub fn with_archives(mut self, archives: Arc<dyn ArchiveDirectory>) -> Self {
         self.archives = Some(archives);
         self
     }
 
-    /// Goes on with a move until a goal is reached. How far the copy is, and
-    /// the pause, are noted as they change.
+    /// Works on a migration until it reaches the goal. Updates `progress` along the
+    /// way, so that it is right also after an error.
     pub async fn work(
         &self,
-        job: &Job,
-        goal: Goal,
-        notes: &mut Notes,
-    ) -> Result<Reached, MoveError> {
-        let mut job = job.clone();
-        let (mut fruitless, mut put_off) = (0, false);
-        loop {
-            let seen = self.read(&job.slice).await?;
-            // A move that went back goes on under the name of its way back.
-            let back = job.move_id.back();
-            if seen.route.move_of(&back).is_some() {
-                job.move_id = back.clone();
-                notes.copied = Copied::default();
-            }
-            let Some(moving) = seen.route.move_of(&job.move_id).cloned() else {
-                return Ok(match &seen.route.last {
-                    Some(last) if last.move_id == job.move_id || last.move_id == back => {
-                        Reached::Over {
-                            moved: last.moved,
-                            back: last.move_id.is_back(),
-                        }
-                    }
-                    _ => Reached::Unknown,
-                });
-            };
-            let sides = self.sides(&moving)?;
-            let overdue = self.is_overdue(&seen, job.seal_max_ms);
-            let wish = match (goal, job.move_id.is_back()) {
-                (Goal::Undone, true) if overdue || put_off => Wish::Wait,
-                // What goes back is to arrive there, and to be done with.
-                (Goal::Undone, true) => Wish::Finish,
-                (Goal::CutOver, _) if overdue || put_off => Wish::Wait,
-                (Goal::Turned, true) => Wish::Go,
-                _ => goal.wish(),
-            };
-            put_off |= overdue && wish == Wish::Wait;
-            let mut view = self.look(&job.slice, &seen, &sides, wish).await?;
-            match moving.phase {
-                // What is not sealed yet is sealed first, equal or not.
-                Phase::Sealing { epoch } if protocol::is_sealed(&view) => {
-                    let compared = sides.compare(&job.slice).await?;
-                    view.equal = compared.is_equal();
-                    if view.equal {
-                        notes.proved = Some(VotesProved {
-                            sealed_position: notes.copied.position(),
-                            ..compared.proved(epoch)
-                        });
-                    }
-                }
-                Phase::Sealing { .. } => view.equal = false,
-                _ => view.equal = !matches!(goal, Goal::Prepared | Goal::Turned),
-            }
-            let goal_here = match (goal, job.move_id.is_back()) {
-                (Goal::Turned, true) => Goal::Prepared,
-                (goal, _) => goal,
-            };
-            if is_reached(goal_here, &view, &moving.phase) {
-                return Ok(Reached::Goal);
-            }
-            let order = Order {
-                move_id: job.move_id.clone(),
-                token: protocol::token(moving.prepared, job.lease),
-            };
-            let step = protocol::next(&job.move_id, &view);
-            let is_moved = matches!(moving.phase, Phase::Window | Phase::Cleaning);
-            if is_moved && !matches!(&step, Step::Order(_, Op::Activate(_))) {
-                // Somebody else may have told the target: then it was by now.
-                notes.pause.is_over(self.now_ms());
-            }
-            if put_off && !matches!(&step, Step::Swap(_) | Step::Order(_, Op::Reinstate(_))) {
-                return Ok(Reached::PutOff);
-            }
-            match step {
-                // It takes votes again, and that was all that was wanted.
-                Step::Swap(_) if put_off && moving.phase == Phase::Copying => {
-                    return Ok(Reached::PutOff);
-                }
-                Step::Swap(then) => {
-                    if let Some(left) = sides.left_by(&then, &moving) {
-                        sides.remove_files(left, &job.slice).await?;
-                    }
-                    faults::point("swap", &then);
-                    // Lost against somebody else, or its answer lost: the next
-                    // look tells.
-                    self.records.swap(&job.slice, &seen, &then).await?;
-                    faults::point("swapped", &then);
-                }
-                Step::Order(shard, op) => {
-                    faults::point("order", op);
-                    let told = sides.tell(&job.slice, &shard, op, &order);
-                    self.timed(&seen, op, &mut notes.pause, told).await?;
-                    faults::point("ordered", op);
-                }
-                Step::Copy => {
-                    let before = notes.copied.clone();
-                    let until = self.sealed_until(&seen, &moving.phase, &job);
-                    self.copy(&job.slice, &sides, &order, &mut notes.copied, until)
-                        .await?;
-                    // What is sealed does not change: if nothing more comes of
-                    // it, it never will.
-                    let sealed = matches!(moving.phase, Phase::Sealing { .. });
-                    fruitless = if sealed && before == notes.copied {
-                        fruitless + 1
-                    } else {
-                        0
-                    };
-                    if fruitless > 1 {
-                        return Err(sides.difference(&job.slice).await?);
-                    }
-                }
-                Step::Watch => return Ok(Reached::Goal),
-                Step::Over { moved } => {
-                    let back = job.move_id.is_back();
-                    return Ok(Reached::Over { moved, back });
-                }
-                Step::Unknown => return Ok(Reached::Unknown),
-            }
-        }
-    }
-
-    /// Both sides of a slice's move, while it is at work.
-    pub async fn sides_of(&self, job: &Job) -> Result<Option<(Seen, Sides)>, MoveError> {
-        let seen = self.read(&job.slice).await?;
-        let Some(moving) = seen.route.move_of(&job.move_id) else {
-            return Ok(None);
+        job: &MigrationJob,
+        goal: WorkGoal,
+        progress: &mut MigrationProgress,
+    ) -> Result<WorkOutcome, MigrationError> {
+        let mut run = WorkRun {
+            job: job.clone(),
+            goal,
+            progress,
+            postponed: false,
+            fruitless: 0,
         };
-        let sides = self.sides(moving)?;
-        Ok(Some((seen, sides)))
-    }
-
-    /// A slice's record.
-    pub async fn route(&self, slice: &SliceId) -> Result<Route, MoveError> {
-        Ok(self.read(slice).await?.route)
-    }
-
-    /// Where the shards are.
-    #[must_use]
-    pub fn shards(&self) -> &dyn Shards {
-        &*self.shards
-    }
-
-    /// What a job's orders carry.
-    #[must_use]
-    pub fn order(job: &Job, seen: &Seen) -> Order {
-        let moving = seen.route.moving.as_ref();
-        let prepared = moving.map_or(seen.route.epoch, |moving| moving.prepared);
-        Order {
-            move_id: job.move_id.clone(),
-            token: protocol::token(prepared, job.lease),
+        loop {
+            let record = self.read(&run.job.slice).await?;
+            let Some(moving) = run.find_migration(&record) else {
+                return Ok(run.ended_outcome(&record));
+            };
+            let now = self.observe(&mut run, record, moving).await?;
+            if goal.is_reached(&now.observed) {
+                return Ok(WorkOutcome::GoalReached);
+            }
+            let action = protocol::next_action(&run.job.move_id, &now.observed);
+            if goal::is_write_pause_over(now.moving.phase, &action) {
+                // Another worker may have activated the target.
+                run.progress.pause.end(self.now_ms());
+            }
+            if run.postponed && goal::is_postponed(now.moving.phase, &action) {
+                return Ok(WorkOutcome::Postponed);
+            }
+            match action {
+                ProtocolAction::UpdateRecord(then) => {
+                    self.update_record(&run.job.slice, &now, &then).await?;
+                }
+                ProtocolAction::SendCommand(shard, command) => {
+                    self.send_command(&mut run, &now, &shard, command).await?;
+                }
+                ProtocolAction::CopyData => self.copy(&mut run, &now).await?,
+                ProtocolAction::Watch => return Ok(WorkOutcome::GoalReached),
+                ProtocolAction::Ended { moved } => {
+                    let back = run.job.move_id.is_back();
+                    return Ok(WorkOutcome::Ended { moved, back });
+                }
+                ProtocolAction::Unknown => return Ok(WorkOutcome::Unknown),
+            }
         }
     }
 
-    /// What a job looked at, for what is only right as long as nobody has got
-    /// farther since.
-    #[must_use]
-    pub fn looked_at(job: &Job, seen: &Seen) -> At {
-        At {
-            slice: job.slice.clone(),
-            epoch: seen.route.spent,
-        }
-    }
-
-    fn sides(&self, moving: &Moving) -> Result<Sides, MoveError> {
-        let archives = self.archives.clone();
-        Sides::find(&*self.shards, archives, &moving.from, &moving.to)
-    }
-
-    async fn read(&self, slice: &SliceId) -> Result<Seen, MoveError> {
-        let seen = self.records.read(slice).await?;
-        seen.ok_or_else(|| MoveError::NoSlice(slice.clone()))
-    }
-
-    async fn look(
+    /// Reads both fences, and compares both sides if the protocol asks for it.
+    async fn observe(
         &self,
-        slice: &SliceId,
-        seen: &Seen,
-        sides: &Sides,
-        wish: Wish,
-    ) -> Result<View<ShardId>, MoveError> {
-        let (source, target) = sides.fences(slice).await?;
-        Ok(View {
-            route: seen.route.clone(),
+        run: &mut WorkRun<'_>,
+        record: RouteRecord,
+        moving: ActiveMigration,
+    ) -> Result<Observation, MigrationError> {
+        let sides = self.sides(&moving)?;
+        let overdue = self.is_overdue(&record, run.job.seal_max_ms);
+        let is_reverse = run.job.move_id.is_back();
+        let intent = run.goal.to_intent(is_reverse, overdue || run.postponed);
+        run.postponed |= overdue && intent == MigrationIntent::Postpone;
+        let (source, target) = sides.fences(&run.job.slice).await?;
+        let mut observed = ObservedMigration {
+            route: record.route.clone(),
             source,
             target,
             equal: true,
-            wish,
+            intent,
+        };
+        observed.equal = match run.goal.equality_check(&observed) {
+            EqualityCheck::Assume(equal) => equal,
+            EqualityCheck::Compare(epoch) => {
+                let compared = sides.compare(&run.job.slice).await?;
+                if compared.is_equal() {
+                    run.progress.proved = Some(VoteProof {
+                        sealed_position: run.progress.copied.position(),
+                        ..compared.to_votes_proved(epoch)
+                    });
+                }
+                compared.is_equal()
+            }
+        };
+        Ok(Observation {
+            record,
+            moving,
+            sides,
+            observed,
         })
+    }
+
+    /// Swaps the record. If another worker was faster, or the answer is lost, the
+    /// next observation shows it.
+    async fn update_record(
+        &self,
+        slice: &SliceId,
+        now: &Observation,
+        then: &SliceRoute,
+    ) -> Result<(), MigrationError> {
+        if let Some(side) = now.sides.side_to_empty(then, &now.moving) {
+            now.sides.remove_files(side, slice).await?;
+        }
+        faults::crash_point("swap", then);
+        self.records.swap(slice, &now.record, then).await?;
+        faults::crash_point("swapped", then);
+        Ok(())
+    }
+
+    /// Sends a shard a command, and measures the write pause.
+    async fn send_command(
+        &self,
+        run: &mut WorkRun<'_>,
+        now: &Observation,
+        shard: &ShardId,
+        command: FenceCommand,
+    ) -> Result<(), MigrationError> {
+        faults::crash_point("order", command);
+        let pause = &mut run.progress.pause;
+        if matches!(command, FenceCommand::Seal(_)) {
+            pause.sealed_at_ms.get_or_insert(self.now_ms());
+        }
+        let token = Self::command_token(&run.job, &now.record);
+        let sides = &now.sides;
+        sides
+            .send_command(&run.job.slice, shard, command, &token)
+            .await?;
+        if matches!(
+            command,
+            FenceCommand::Activate(_) | FenceCommand::Reinstate(_)
+        ) {
+            // If another worker sealed, the record says when.
+            let since = now.record.sealing_since.map(|since| since.unix_ms());
+            pause.sealed_at_ms = pause.sealed_at_ms.or(since);
+            pause.end(self.now_ms());
+        }
+        faults::crash_point("ordered", command);
+        Ok(())
+    }
+
+    /// Copies until the target has everything, or until the seal has lasted too long.
+    async fn copy(&self, run: &mut WorkRun<'_>, now: &Observation) -> Result<(), MigrationError> {
+        let before = run.progress.copied.clone();
+        let token = Self::command_token(&run.job, &now.record);
+        let until_ms = seal_deadline(&now.record, now.moving.phase, run.job.seal_max_ms);
+        loop {
+            let copied = &mut run.progress.copied;
+            let page = now.sides.copy_page(&run.job.slice, &token, copied).await?;
+            let is_time = until_ms.is_some_and(|until| self.now_ms() >= until);
+            if page.caught_up || is_time {
+                break;
+            }
+        }
+        // A sealed source does not change: if copying twice brings nothing and both
+        // sides still differ, they stay different.
+        let is_sealed = matches!(now.moving.phase, MigrationPhase::Sealing { .. });
+        run.fruitless = match is_sealed && before == run.progress.copied {
+            true => run.fruitless + 1,
+            false => 0,
+        };
+        if run.fruitless > 1 {
+            return Err(now.sides.difference_error(&run.job.slice).await?);
+        }
+        Ok(())
+    }
+
+    /// Returns a slice's record and both shards, while the migration is active.
+    pub async fn active_sides(
+        &self,
+        job: &MigrationJob,
+    ) -> Result<Option<(RouteRecord, MigrationSides)>, MigrationError> {
+        let record = self.read(&job.slice).await?;
+        let Some(moving) = record.route.active_migration(&job.move_id) else {
+            return Ok(None);
+        };
+        let sides = self.sides(moving)?;
+        Ok(Some((record, sides)))
+    }
+
+    /// Reads a slice's record.
+    pub async fn read_route(&self, slice: &SliceId) -> Result<SliceRoute, MigrationError> {
+        Ok(self.read(slice).await?.route)
+    }
+
+    /// The directory of shards.
+    #[must_use]
+    pub fn shards(&self) -> &dyn ShardDirectory {
+        &*self.shards
+    }
+
+    /// The token that a job's commands carry.
+    #[must_use]
+    pub fn command_token(job: &MigrationJob, record: &RouteRecord) -> MigrationToken {
+        let moving = record.route.moving.as_ref();
+        let prepared = moving.map_or(record.route.epoch, |moving| moving.prepared);
+        MigrationToken {
+            move_id: job.move_id.clone(),
+            token: protocol::command_token(prepared, job.lease),
+        }
+    }
+
+    /// The slice at the highest epoch that the observed record has issued. A shard
+    /// refuses a discard that carries it once it knows a later epoch.
+    #[must_use]
+    pub fn observed_slice(job: &MigrationJob, record: &RouteRecord) -> FencedSlice {
+        FencedSlice {
+            slice: job.slice.clone(),
+            epoch: record.route.spent,
+        }
+    }
+
+    fn sides(&self, moving: &ActiveMigration) -> Result<MigrationSides, MigrationError> {
+        let archives = self.archives.clone();
+        MigrationSides::resolve(&*self.shards, archives, &moving.from, &moving.to)
+    }
+
+    async fn read(&self, slice: &SliceId) -> Result<RouteRecord, MigrationError> {
+        let record = self.records.read(slice).await?;
+        record.ok_or_else(|| MigrationError::NoSlice(slice.clone()))
     }
 
     fn now_ms(&self) -> i64 {
         self.clock.now().unix_ms()
     }
 
-    fn is_overdue(&self, seen: &Seen, most: Option<u64>) -> bool {
-        let (Some(since), Some(most)) = (seen.sealing_since, most) else {
-            return false;
-        };
-        let most = i64::try_from(most).unwrap_or(i64::MAX);
-        self.now_ms() >= since.unix_ms().saturating_add(most)
-    }
-
-    fn sealed_until(&self, seen: &Seen, phase: &Phase, job: &Job) -> Option<i64> {
-        let (Phase::Sealing { .. }, Some(most)) = (phase, job.seal_max_ms) else {
-            return None;
-        };
-        let since = seen.sealing_since?.unix_ms();
-        Some(since.saturating_add(i64::try_from(most).unwrap_or(i64::MAX)))
-    }
-
-    /// Copies until everything is there, or until a moment has come.
-    async fn copy(
-        &self,
-        slice: &SliceId,
-        sides: &Sides,
-        order: &Order,
-        copied: &mut Copied,
-        until_ms: Option<i64>,
-    ) -> Result<(), MoveError> {
-        loop {
-            let carried = sides.carry(slice, order, copied).await?;
-            let is_time = until_ms.is_some_and(|until| self.now_ms() >= until);
-            if carried.caught_up || is_time {
-                return Ok(());
-            }
-        }
-    }
-
-    /// Tells a shard something, and notes how long nobody could vote.
-    async fn timed(
-        &self,
-        seen: &Seen,
-        op: Op,
-        pause: &mut Pause,
-        told: impl Future<Output = Result<(), MoveError>>,
-    ) -> Result<(), MoveError> {
-        if matches!(op, Op::Seal(_)) {
-            pause.sealed_at_ms.get_or_insert(self.now_ms());
-        }
-        told.await?;
-        if !matches!(op, Op::Activate(_) | Op::Reinstate(_)) {
-            return Ok(());
-        }
-        // Sealed by somebody who is gone: as the record says.
-        let since = seen.sealing_since.map(|since| since.unix_ms());
-        pause.sealed_at_ms = pause.sealed_at_ms.or(since);
-        pause.is_over(self.now_ms());
-        Ok(())
+    fn is_overdue(&self, record: &RouteRecord, seal_max_ms: Option<u64>) -> bool {
+        let deadline = sealed_since(record, seal_max_ms);
+        deadline.is_some_and(|deadline| self.now_ms() >= deadline)
     }
 }
 
-impl Pause {
-    /// Votes are taken again, if they were not.
-    fn is_over(&mut self, now_ms: i64) {
+impl WorkRun<'_> {
+    /// Returns the active migration. Once it was reversed, the run continues with
+    /// the reverse migration, whose copy starts from the beginning.
+    fn find_migration(&mut self, record: &RouteRecord) -> Option<ActiveMigration> {
+        let back = self.job.move_id.way_back();
+        if record.route.active_migration(&back).is_some() {
+            self.job.move_id = back;
+            self.progress.copied = CopyProgress::default();
+        }
+        record.route.active_migration(&self.job.move_id).cloned()
+    }
+
+    /// Returns how a migration ended that the record no longer names as active.
+    fn ended_outcome(&self, record: &RouteRecord) -> WorkOutcome {
+        let id = &self.job.move_id;
+        match &record.route.last {
+            Some(last) if last.move_id == *id || last.move_id == id.way_back() => {
+                WorkOutcome::Ended {
+                    moved: last.moved,
+                    back: last.move_id.is_back(),
+                }
+            }
+            _ => WorkOutcome::Unknown,
+        }
+    }
+}
+
+impl WritePause {
+    /// Ends the pause, if writes are paused.
+    fn end(&mut self, now_ms: i64) {
         if let Some(sealed_at_ms) = self.sealed_at_ms.take() {
             let ms = now_ms.saturating_sub(sealed_at_ms);
             self.ms = Some(self.ms.map_or(ms, |before| before.max(ms)));
@@ -457,19 +457,19 @@ impl Pause {
     }
 }
 
-/// Whether a goal is reached, as far as that is not the move's own end.
-fn is_reached(goal: Goal, view: &View<ShardId>, phase: &Phase) -> bool {
-    match goal {
-        Goal::Prepared => {
-            let moving = view.route.moving.as_ref();
-            moving.is_some_and(|moving| match phase {
-                Phase::Copying => protocol::imports(&view.target, moving.prepared, &moving.move_id),
-                // It is farther than that.
-                _ => view.target.is_some(),
-            })
-        }
-        // What is to be told is told by `next`; when it only watches, it is so.
-        Goal::CutOver => *phase == Phase::Cleaning,
-        Goal::Finished | Goal::Turned | Goal::Undone | Goal::Stays => false,
-    }
+/// When a seal has lasted for as long as it may, in unix milliseconds; `None` if
+/// the slice is not being sealed or the seal has no limit.
+fn seal_deadline(
+    record: &RouteRecord,
+    phase: MigrationPhase,
+    seal_max_ms: Option<u64>,
+) -> Option<i64> {
+    let is_sealing = matches!(phase, MigrationPhase::Sealing { .. });
+    sealed_since(record, seal_max_ms).filter(|_| is_sealing)
+}
+
+fn sealed_since(record: &RouteRecord, seal_max_ms: Option<u64>) -> Option<i64> {
+    let since = record.sealing_since?.unix_ms();
+    let most = i64::try_from(seal_max_ms?).unwrap_or(i64::MAX);
+    Some(since.saturating_add(most))
 }

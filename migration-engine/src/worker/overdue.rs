@@ -1,72 +1,77 @@
-//! A seal that has lasted too long is undone by anybody who sees it, without
-//! waiting for whoever sealed: by the record, then on the shard.
+//! Undoes a seal that lasts too long, without waiting for the worker that sealed:
+//! first in the record, then on the shard. It needs no lease.
 
-use ballast_domain::migration::{Migration, Stage};
-use ballast_domain::moving::Phase;
-use ballast_vote_shard::shard::Order;
+use ballast_domain::migration::{Migration, MigrationStage};
+use ballast_domain::moving::MigrationPhase;
+use ballast_vote_shard::shard::MigrationToken;
 
-use super::{MoveError, Sides, Worker};
-use crate::protocol::{self, Op, Step, View, Wish};
+use super::{MigrationError, MigrationSides, MigrationWorker};
+use crate::protocol::{self, FenceCommand, MigrationIntent, ObservedMigration, ProtocolAction};
 
-/// Steps that this may take: more means that somebody else is at work.
+/// Limit on the number of actions: more means that another worker is active.
 const STEPS_MAX: usize = 8;
 
-impl Worker {
-    /// Has the slice of a move take votes again, if it has been sealed for
-    /// longer than this; and if the record has decided who takes them, but the
-    /// shard was not told.
+impl MigrationWorker {
+    /// Lets the slice of a migration take writes again if it has been sealed for
+    /// longer than `most_ms`. Also sends the command that makes the recorded owner
+    /// take writes, if its shard has not received it.
     pub async fn unseal_overdue(
         &self,
         migration: &Migration,
         most_ms: u64,
-    ) -> Result<(), MoveError> {
+    ) -> Result<(), MigrationError> {
         let slice = migration.slice_id();
         for _ in 0..STEPS_MAX {
-            let seen = self.read(&slice).await?;
-            let Some(moving) = seen.route.moving.clone() else {
+            let record = self.read(&slice).await?;
+            let Some(moving) = record.route.moving.clone() else {
                 return Ok(());
             };
-            let settled = match moving.phase {
-                // Who would take votes is away for good.
+            let is_settled = match moving.phase {
+                // The owner that would take writes is permanently gone.
                 _ if moving.gives_up => true,
-                Phase::Window | Phase::Cleaning => migration.stage == Stage::CutOver,
-                Phase::Copying => migration.stage == Stage::Asked,
-                Phase::Sealing { .. } => !self.is_overdue(&seen, Some(most_ms)),
-                Phase::Aborting => false,
+                MigrationPhase::Window | MigrationPhase::Cleaning => {
+                    migration.stage == MigrationStage::CutOver
+                }
+                MigrationPhase::Copying => migration.stage == MigrationStage::Asked,
+                MigrationPhase::Sealing { .. } => !self.is_overdue(&record, Some(most_ms)),
+                MigrationPhase::Aborting => false,
             };
-            if settled {
+            if is_settled {
                 return Ok(());
             }
-            // One of them being away keeps nobody from voting on the other: what is
-            // not known of it is not needed for that.
-            let view = View {
-                route: seen.route.clone(),
+            // Unsealing one shard does not need the other one, so an unreachable
+            // shard counts as one without a fence.
+            let observed = ObservedMigration {
+                route: record.route.clone(),
                 source: self.fence_on(&moving.from, &slice).await.unwrap_or(None),
                 target: self.fence_on(&moving.to, &slice).await.unwrap_or(None),
                 equal: true,
-                wish: Wish::Wait,
+                intent: MigrationIntent::Postpone,
             };
-            let fences = [&view.source, &view.target];
+            let fences = [&observed.source, &observed.target];
             let highest = fences.into_iter().flatten().map(|fence| fence.token);
-            let step = protocol::next(&moving.move_id, &view);
-            let sealing = matches!(moving.phase, Phase::Sealing { .. });
-            match step {
-                Step::Swap(then) if sealing => {
+            let action = protocol::next_action(&moving.move_id, &observed);
+            let is_sealing = matches!(moving.phase, MigrationPhase::Sealing { .. });
+            match action {
+                ProtocolAction::UpdateRecord(then) if is_sealing => {
                     let id = &moving.move_id;
-                    tracing::warn!(%id, %slice, "sealed for too long: it takes votes again");
-                    self.records.swap(&slice, &seen, &then).await?;
+                    tracing::warn!(%id, %slice, "slice was sealed for too long, letting it take votes again");
+                    self.records.swap(&slice, &record, &then).await?;
                 }
-                Step::Order(shard, op @ (Op::Reinstate(_) | Op::Activate(_))) => {
-                    // Whoever worked on it was not refused this token, and is
-                    // not afterwards: what it does late is refused by epoch.
+                ProtocolAction::SendCommand(
+                    shard,
+                    command @ (FenceCommand::Reinstate(_) | FenceCommand::Activate(_)),
+                ) => {
+                    // Reuse the highest token, so that the migration's worker is not
+                    // refused afterwards. Its delayed commands are refused by epoch.
                     let token = highest.max().unwrap_or(0);
-                    let token = token.max(protocol::token(moving.prepared, 0));
-                    let order = Order {
+                    let token = token.max(protocol::command_token(moving.prepared, 0));
+                    let order = MigrationToken {
                         move_id: moving.move_id.clone(),
                         token,
                     };
-                    let side = Sides::find(&*self.shards, None, &shard, &shard)?;
-                    side.tell(&slice, &shard, op, &order).await?;
+                    let side = MigrationSides::resolve(&*self.shards, None, &shard, &shard)?;
+                    side.send_command(&slice, &shard, command, &order).await?;
                 }
                 _ => return Ok(()),
             }

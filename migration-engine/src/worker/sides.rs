@@ -1,60 +1,61 @@
-//! Both shards of a move: looked at, compared, told things.
+//! Both shards of a migration: reads and compares them, copies between them, and
+//! sends them commands.
 
 use std::sync::Arc;
 
-use ballast_domain::certificate::VotesProved;
+use ballast_domain::certificate::VoteProof;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, ShardId};
-use ballast_vote_shard::archive::Archives;
-use ballast_vote_shard::shard::{Digest, Fence, Order, SliceDigest, Unfit};
-use ballast_vote_shard::{At, ShardError, Shards, VoteShard};
+use ballast_vote_shard::archive::ArchiveDirectory;
+use ballast_vote_shard::shard::{Digest, Fence, MigrationToken, SliceDigest, SliceStateError};
+use ballast_vote_shard::{FencedSlice, ShardDirectory, ShardError, VoteShard};
 
-use super::MoveError;
-use crate::copy::{self, Ahead, Carried, Copied};
-use crate::protocol::Op;
+use super::MigrationError;
+use crate::copy::{self, CopiedPage, CopyProgress, PrefetchedPage};
+use crate::protocol::FenceCommand;
 
 /// Polls that one purge removes.
 const PURGED_AT_ONCE: usize = 100;
 
-/// One shard of a move, with its name.
-pub type Side = (ShardId, Arc<dyn VoteShard>);
+/// One shard of a migration, with its id.
+pub type MigrationSide = (ShardId, Arc<dyn VoteShard>);
 
-/// Both shards of a move.
+/// Both shards of a migration.
 #[derive(Clone)]
-pub struct Sides {
-    /// The one that the slice leaves.
-    pub from: Side,
-    /// The one that it comes to.
-    pub to: Side,
-    /// Where their files are, if those can be reached from here.
-    pub(super) archives: Option<Arc<dyn Archives>>,
+pub struct MigrationSides {
+    /// The source.
+    pub from: MigrationSide,
+    /// The target.
+    pub to: MigrationSide,
+    /// The shards' archives, if this process can reach them.
+    pub(super) archives: Option<Arc<dyn ArchiveDirectory>>,
 }
 
-/// What both sides hold, beside each other.
+/// The digests of both sides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Compared {
-    /// All of the source.
+pub struct DigestComparison {
+    /// The source's digest.
     pub source: SliceDigest,
-    /// All of the target.
+    /// The target's digest.
     pub target: SliceDigest,
 }
 
-impl Compared {
+impl DigestComparison {
     /// Whether both hold the same polls and rows.
     #[must_use]
     pub fn is_equal(&self) -> bool {
         self.source == self.target
     }
 
-    /// What this proves, if the source is sealed.
+    /// Returns what this proves for the certificate, if the source is sealed.
     #[must_use]
-    pub fn proved(&self, sealed_epoch: Epoch) -> VotesProved {
+    pub fn to_votes_proved(&self, sealed_epoch: Epoch) -> VoteProof {
         let (source, target) = (&self.source, &self.target);
-        VotesProved {
+        VoteProof {
             acknowledged: source.votes(),
             present: target.votes(),
-            // A row is found by its poll and voter: there cannot be two. What
-            // is there beyond what was acknowledged would be one too many.
+            // A row is identified by poll and voter, so a row cannot exist twice;
+            // a row that was never acknowledged would count as a duplicate.
             duplicates: target.votes().saturating_sub(source.votes()),
             polls: source.polls,
             source_digest: source.rows.hex(),
@@ -65,17 +66,17 @@ impl Compared {
     }
 }
 
-impl Sides {
-    /// Finds both.
-    pub fn find(
-        shards: &dyn Shards,
-        archives: Option<Arc<dyn Archives>>,
+impl MigrationSides {
+    /// Looks up both shards.
+    pub fn resolve(
+        shards: &dyn ShardDirectory,
+        archives: Option<Arc<dyn ArchiveDirectory>>,
         from: &ShardId,
         to: &ShardId,
-    ) -> Result<Self, MoveError> {
+    ) -> Result<Self, MigrationError> {
         let find = |id: &ShardId| {
-            let found = shards.shard(id).map_err(failed(id))?;
-            Ok::<_, MoveError>((id.clone(), found))
+            let found = shards.shard(id).map_err(shard_error(id))?;
+            Ok::<_, MigrationError>((id.clone(), found))
         };
         Ok(Self {
             from: find(from)?,
@@ -84,9 +85,9 @@ impl Sides {
         })
     }
 
-    /// The same with the roles exchanged.
+    /// Returns both sides with source and target exchanged.
     #[must_use]
-    pub fn exchanged(&self) -> Self {
+    pub fn swap_roles(&self) -> Self {
         Self {
             from: self.to.clone(),
             to: self.from.clone(),
@@ -94,165 +95,175 @@ impl Sides {
         }
     }
 
-    /// What both remember of a slice.
+    /// Reads both fences of a slice.
     pub async fn fences(
         &self,
         slice: &SliceId,
-    ) -> Result<(Option<Fence>, Option<Fence>), MoveError> {
+    ) -> Result<(Option<Fence>, Option<Fence>), MigrationError> {
         let (from, to) = (&self.from, &self.to);
-        let source = from.1.fence(slice).await.map_err(failed(&from.0))?;
-        let target = to.1.fence(slice).await.map_err(failed(&to.0))?;
+        let source = from.1.fence(slice).await.map_err(shard_error(&from.0))?;
+        let target = to.1.fence(slice).await.map_err(shard_error(&to.0))?;
         Ok((source, target))
     }
 
-    /// The digests that both keep of a slice, in the order of the polls. The
-    /// source is read first: once it is sealed it does not change.
-    pub async fn digests(&self, slice: &SliceId) -> Result<(Digests, Digests), MoveError> {
+    /// Reads both sides' digests of a slice, sorted by poll. Reads the source first:
+    /// once sealed it does not change.
+    pub async fn digests(
+        &self,
+        slice: &SliceId,
+    ) -> Result<(PollDigests, PollDigests), MigrationError> {
         let source = digests(&self.from, slice).await?;
         let target = digests(&self.to, slice).await?;
         Ok((source, target))
     }
 
-    /// The polls that differ although nobody has voted in them since `before` was
-    /// read of the source.
+    /// Returns the polls that differ and have had no votes since `before` was read
+    /// from the source.
     pub async fn unequal_at_rest(
         &self,
         slice: &SliceId,
-        before: &Digests,
-    ) -> Result<Vec<PollId>, MoveError> {
+        before: &PollDigests,
+    ) -> Result<Vec<PollId>, MigrationError> {
         let (source, target) = (self.source_digests(slice), digests(&self.to, slice));
-        at_rest(before, source, target).await
+        unequal_at_rest(before, source, target).await
     }
 
-    /// The digests that the source keeps of a slice, in the order of the polls.
-    pub async fn source_digests(&self, slice: &SliceId) -> Result<Digests, MoveError> {
+    /// Reads the source's digests of a slice, sorted by poll.
+    pub async fn source_digests(&self, slice: &SliceId) -> Result<PollDigests, MigrationError> {
         digests(&self.from, slice).await
     }
 
-    /// Compares what both hold, by its sums: that takes as long as what has
-    /// changed since they were last compared. The source is read first.
-    pub async fn compare(&self, slice: &SliceId) -> Result<Compared, MoveError> {
-        Ok(Compared {
+    /// Compares both sides by their digests. Its cost grows with the changes since
+    /// the last comparison. Reads the source first.
+    pub async fn compare(&self, slice: &SliceId) -> Result<DigestComparison, MigrationError> {
+        Ok(DigestComparison {
             source: digest(&self.from, slice).await?,
             target: digest(&self.to, slice).await?,
         })
     }
 
-    /// That they differ, as an error.
-    pub(super) async fn difference(&self, slice: &SliceId) -> Result<MoveError, MoveError> {
+    /// Returns the error that says in how many polls both sides differ.
+    pub(super) async fn difference_error(
+        &self,
+        slice: &SliceId,
+    ) -> Result<MigrationError, MigrationError> {
         let (source, target) = self.digests(slice).await?;
-        Ok(MoveError::Different {
+        Ok(MigrationError::Different {
             from: self.from.0.clone(),
             target: self.to.0.clone(),
-            polls: differing(&source, &target).len(),
+            polls: differing_polls(&source, &target).len(),
         })
     }
 
-    /// Carries one page over, and before it the files that it names.
-    pub async fn carry(
+    /// Copies one page, after the files that it refers to.
+    pub async fn copy_page(
         &self,
         slice: &SliceId,
-        order: &Order,
-        copied: &mut Copied,
-    ) -> Result<Carried, MoveError> {
+        token: &MigrationToken,
+        copied: &mut CopyProgress,
+    ) -> Result<CopiedPage, MigrationError> {
         let (from, to) = (&self.from, &self.to);
-        let page = copy::read(&*from.1, slice, copied).await;
-        let page = page.map_err(failed(&from.0))?;
-        let files = self.bring_named(slice, order, &page.changes).await?;
-        copied.add(&files);
-        let done = copy::write(&*to.1, slice, order, page, copied).await;
-        let mut carried = done.map_err(failed(&to.0))?;
-        carried.bytes += files.bytes;
-        Ok(carried)
+        let page = copy::read_page(&*from.1, slice, copied).await;
+        let page = page.map_err(shard_error(&from.0))?;
+        let files = self.copy_named_files(slice, token, &page.changes).await?;
+        copied.add_files(&files);
+        let result = copy::write_page(&*to.1, slice, token, page, copied).await;
+        let mut copied_page = result.map_err(shard_error(&to.0))?;
+        copied_page.bytes += files.bytes;
+        Ok(copied_page)
     }
 
-    /// The same, with the next page read while this one is written: for a copy
-    /// that is long.
-    pub async fn carry_ahead(
+    /// Copies one page like [`Self::copy_page`], and reads the next page while this
+    /// one is written: for long copies.
+    pub async fn copy_page_with_prefetch(
         &self,
         slice: &SliceId,
-        order: &Order,
-        copied: &mut Copied,
-        ahead: &mut Ahead,
-    ) -> Result<Carried, MoveError> {
+        token: &MigrationToken,
+        copied: &mut CopyProgress,
+        ahead: &mut PrefetchedPage,
+    ) -> Result<CopiedPage, MigrationError> {
         let (from, to) = (&self.from, &self.to);
-        let page = match ahead.take(&copied.cursor) {
+        let page = match ahead.take_page(&copied.cursor) {
             Some(page) => page,
             None => {
-                let page = copy::read(&*from.1, slice, copied).await;
-                page.map_err(failed(&from.0))?
+                let page = copy::read_page(&*from.1, slice, copied).await;
+                page.map_err(shard_error(&from.0))?
             }
         };
-        let files = self.bring_named(slice, order, &page.changes).await?;
-        copied.add(&files);
-        // What comes after the last page has not happened yet.
+        let files = self.copy_named_files(slice, token, &page.changes).await?;
+        copied.add_files(&files);
+        // There is nothing to prefetch after the last page.
         let next = (!page.caught_up).then(|| page.next.clone());
         let read = async {
             if let Some(next) = next {
-                ahead.read(&*from.1, slice, next).await;
+                ahead.read_next(&*from.1, slice, next).await;
             }
         };
-        let write = copy::write(&*to.1, slice, order, page, copied);
-        let (done, ()) = tokio::join!(write, read);
-        let mut carried = done.map_err(failed(&to.0))?;
-        carried.bytes += files.bytes;
-        Ok(carried)
+        let write = copy::write_page(&*to.1, slice, token, page, copied);
+        let (result, ()) = tokio::join!(write, read);
+        let mut copied_page = result.map_err(shard_error(&to.0))?;
+        copied_page.bytes += files.bytes;
+        Ok(copied_page)
     }
 
-    /// Tells one of them something.
-    pub async fn tell(
+    /// Sends one of the shards a command.
+    pub async fn send_command(
         &self,
         slice: &SliceId,
         shard: &ShardId,
-        op: Op,
-        order: &Order,
-    ) -> Result<(), MoveError> {
-        let (id, told) = if *shard == self.from.0 {
+        command: FenceCommand,
+        token: &MigrationToken,
+    ) -> Result<(), MigrationError> {
+        let (id, target) = if *shard == self.from.0 {
             &self.from
         } else {
             &self.to
         };
-        let at = |epoch| At {
+        let at = |epoch| FencedSlice {
             slice: slice.clone(),
             epoch,
         };
-        let done = match op {
-            Op::Prepare(epoch) => {
+        let result = match command {
+            FenceCommand::Prepare(epoch) => {
                 let (from, source) = &self.from;
-                let key = source.slice_key(slice).await.map_err(failed(from))?;
-                let range = source.slice_range(slice).await.map_err(failed(from))?;
-                told.prepare(&at(epoch), order, key, range).await
+                let key = source.slice_key(slice).await.map_err(shard_error(from))?;
+                let range = source.slice_range(slice).await.map_err(shard_error(from))?;
+                target.prepare(&at(epoch), token, key, range).await
             }
-            Op::Seal(epoch) => told.seal(&at(epoch), order).await,
-            Op::Reinstate(epoch) => match told.unseal(&at(epoch), order).await {
-                // Nobody has voted yet, so nobody has told it that the slice is
-                // its own.
-                Err(ShardError::Unfit(Unfit::Unknown)) if epoch == Epoch::FIRST => {
-                    told.found(&at(epoch)).await
+            FenceCommand::Seal(epoch) => target.seal(&at(epoch), token).await,
+            FenceCommand::Reinstate(epoch) => match target.unseal(&at(epoch), token).await {
+                // The slice was never written to, so its owner has no fence yet.
+                Err(ShardError::SliceState(SliceStateError::UnknownSlice))
+                    if epoch == Epoch::FIRST =>
+                {
+                    target.adopt(&at(epoch)).await
                 }
                 other => other,
             },
-            Op::Ready(epoch) => told.ready(&at(epoch), order).await,
-            Op::Activate(epoch) => told.activate(&at(epoch), order).await,
-            Op::Retire(epoch) => told.retire(&at(epoch), order).await,
-            Op::Purge(epoch) => told
-                .purge(&at(epoch), order, PURGED_AT_ONCE)
+            FenceCommand::Ready(epoch) => target.mark_ready(&at(epoch), token).await,
+            FenceCommand::Activate(epoch) => target.activate(&at(epoch), token).await,
+            FenceCommand::Retire(epoch) => target.retire(&at(epoch), token).await,
+            FenceCommand::Purge(epoch) => target
+                .purge(&at(epoch), token, PURGED_AT_ONCE)
                 .await
                 .map(drop),
         };
-        done.map_err(failed(id))
+        result.map_err(shard_error(id))
     }
 }
 
-/// The digests of a slice's polls, in their order.
-pub type Digests = Vec<(PollId, Digest)>;
+/// The digests of a slice's polls, sorted by poll.
+pub type PollDigests = Vec<(PollId, Digest)>;
 
-async fn digests((id, shard): &Side, slice: &SliceId) -> Result<Digests, MoveError> {
+async fn digests(
+    (id, shard): &MigrationSide,
+    slice: &SliceId,
+) -> Result<PollDigests, MigrationError> {
     let mut found = match shard.digests(slice).await {
         Ok(found) => found,
-        // It holds nothing of it yet.
-        Err(ShardError::Unfit(_)) => Vec::new(),
-        Err(other) => return Err(failed(id)(other)),
+        // The shard has no data of the slice yet.
+        Err(ShardError::SliceState(_)) => Vec::new(),
+        Err(other) => return Err(shard_error(id)(other)),
     };
     found.sort_unstable_by_key(|(poll, _)| *poll);
     Ok(found)
@@ -261,59 +272,60 @@ async fn digests((id, shard): &Side, slice: &SliceId) -> Result<Digests, MoveErr
 async fn digest(
     (id, shard): &(ShardId, Arc<dyn VoteShard>),
     slice: &SliceId,
-) -> Result<SliceDigest, MoveError> {
+) -> Result<SliceDigest, MigrationError> {
     match shard.digest(slice).await {
-        // It holds nothing of it yet.
-        Err(ShardError::Unfit(_)) => Ok(SliceDigest::default()),
-        other => other.map_err(failed(id)),
+        // The shard has no data of the slice yet.
+        Err(ShardError::SliceState(_)) => Ok(SliceDigest::default()),
+        other => other.map_err(shard_error(id)),
     }
 }
 
-/// The polls that differ and are on the source as they were `before`. The target is
-/// read first: what is written to both meanwhile is found to have changed on the
-/// source. The other way round it would look like damage.
-async fn at_rest<E>(
-    before: &Digests,
-    source: impl Future<Output = Result<Digests, E>>,
-    target: impl Future<Output = Result<Digests, E>>,
+/// Returns the polls that differ and whose digest on the source is still the one in
+/// `before`. Reads the target first: a vote that arrives on both sides in between
+/// then shows up as a change on the source. The other way round it would look like
+/// damage.
+async fn unequal_at_rest<E>(
+    before: &PollDigests,
+    source: impl Future<Output = Result<PollDigests, E>>,
+    target: impl Future<Output = Result<PollDigests, E>>,
 ) -> Result<Vec<PollId>, E> {
     let target = target.await?;
     let source = source.await?;
-    let in_motion = differing(before, &source);
-    let mut unequal = differing(&source, &target);
+    let in_motion = differing_polls(before, &source);
+    let mut unequal = differing_polls(&source, &target);
     unequal.retain(|poll| in_motion.binary_search(poll).is_err());
     Ok(unequal)
 }
 
-/// The polls that differ between two lists, each in the order of the polls.
+/// Returns the polls that differ between two lists of digests, each sorted by poll.
 #[must_use]
-pub fn differing(one: &Digests, two: &Digests) -> Vec<PollId> {
+pub fn differing_polls(one: &PollDigests, two: &PollDigests) -> Vec<PollId> {
     let (mut one, mut two) = (one.iter().peekable(), two.iter().peekable());
-    let mut found = Vec::new();
+    let mut differing = Vec::new();
     loop {
         match (one.peek(), two.peek()) {
             (Some(left), Some(right)) if left.0 == right.0 => {
                 if left.1 != right.1 {
-                    found.push(left.0);
+                    differing.push(left.0);
                 }
                 one.next();
                 two.next();
             }
             (Some(left), right) if right.is_none_or(|right| left.0 < right.0) => {
-                found.push(left.0);
+                differing.push(left.0);
                 one.next();
             }
             (_, Some(right)) => {
-                found.push(right.0);
+                differing.push(right.0);
                 two.next();
             }
-            (Some(_), None) | (None, None) => return found,
+            (Some(_), None) | (None, None) => return differing,
         }
     }
 }
 
-pub(super) fn failed(shard: &ShardId) -> impl FnOnce(ShardError) -> MoveError + use<'_> {
-    move |source| MoveError::Shard {
+pub(super) fn shard_error(shard: &ShardId) -> impl FnOnce(ShardError) -> MigrationError + use<'_> {
+    move |source| MigrationError::Shard {
         shard: shard.clone(),
         source,
     }
@@ -329,8 +341,8 @@ mod tests {
 
     const POLL: u64 = 2;
 
-    /// The sums of three polls, with so many votes in the second.
-    fn sums(votes: u64) -> Digests {
+    /// The digests of three polls, the second of which has this many votes.
+    fn poll_digests(votes: u64) -> PollDigests {
         let sum = |number| {
             let rows = if number == POLL { votes } else { number };
             let sum = [rows * 17, 0, 0, 0];
@@ -339,26 +351,36 @@ mod tests {
         [1, POLL, 3].map(sum).to_vec()
     }
 
-    /// Reads a side, and then somebody votes on both.
-    async fn read(votes: &Cell<u64>, lacks: u64) -> Result<Digests, Infallible> {
-        let read = sums(votes.get() - lacks);
+    /// Reads a side; then a vote arrives on both sides.
+    async fn read_then_vote(votes: &Cell<u64>, lacks: u64) -> Result<PollDigests, Infallible> {
+        let read = poll_digests(votes.get() - lacks);
         votes.set(votes.get() + 1);
         Ok(read)
     }
 
     #[tokio::test]
-    async fn a_vote_on_both_sides_between_two_looks_is_no_difference() {
+    async fn a_vote_on_both_sides_between_the_two_reads_is_not_a_difference() {
         let votes = Cell::new(5);
-        let before = sums(votes.get());
-        let unequal = at_rest(&before, read(&votes, 0), read(&votes, 0)).await;
+        let before = poll_digests(votes.get());
+        let unequal = unequal_at_rest(
+            &before,
+            read_then_vote(&votes, 0),
+            read_then_vote(&votes, 0),
+        )
+        .await;
         assert_eq!(unequal.unwrap(), []);
     }
 
     #[tokio::test]
-    async fn a_vote_that_only_the_source_has_is_one_when_nobody_votes() {
-        let before = sums(5);
+    async fn a_vote_missing_on_the_target_is_a_difference_at_rest() {
+        let before = poll_digests(5);
         let (source, target) = (Cell::new(5), Cell::new(5));
-        let unequal = at_rest(&before, read(&source, 0), read(&target, 1)).await;
+        let unequal = unequal_at_rest(
+            &before,
+            read_then_vote(&source, 0),
+            read_then_vote(&target, 1),
+        )
+        .await;
         assert_eq!(unequal.unwrap(), [PollId::from_number(POLL.into())]);
     }
 }

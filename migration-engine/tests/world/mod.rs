@@ -7,22 +7,23 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use ballast_domain::moving::{MoveId, Phase, Route};
+use ballast_domain::moving::{MigrationId, MigrationPhase, SliceRoute};
 use ballast_domain::poll::{
-    Ballot, Choice, ItemSpec, Poll, PollOptions, PollSpec, RequestId, Verdict,
+    Ballot, BallotOutcome, ItemSpec, Poll, PollOptions, PollSpec, RequestId, VoteChoice,
 };
-use ballast_domain::registry::StoreError;
+use ballast_domain::registry::RegistryError;
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, ShardId, Timestamp, VoterId};
-use ballast_migration_engine::ports::{Records, Seen};
+use ballast_migration_engine::ports::{RouteRecord, RouteStore};
 use ballast_migration_engine::worker::{
-    ClaimError, Goal, Job, MoveError, Notes, Reached, Worker, claim,
+    MigrationClaimError, MigrationError, MigrationJob, MigrationProgress, MigrationWorker,
+    WorkGoal, WorkOutcome, claim_slice,
 };
 use ballast_vote_shard::embedded::disk::RealDisk;
-use ballast_vote_shard::embedded::{EmbeddedShard, Options};
-use ballast_vote_shard::shard::{Change, Holding, Version, VoterName, VoterRow};
-use ballast_vote_shard::testing::{ManualClock, Seed};
-use ballast_vote_shard::{At, ShardError, ShardResult, Shards, VoteShard};
+use ballast_vote_shard::embedded::{EmbeddedShard, ShardOptions};
+use ballast_vote_shard::shard::{ExportedRow, Holding, RowVersion, VoterName, VoterRow};
+use ballast_vote_shard::testing::{SeedEntropy, SteppedClock};
+use ballast_vote_shard::{FencedSlice, ShardDirectory, ShardError, ShardResult, VoteShard};
 use tokio::sync::Notify;
 use tokio::task::JoinSet;
 
@@ -41,8 +42,8 @@ pub(crate) fn slice() -> SliceId {
     }
 }
 
-pub(crate) fn at(epoch: Epoch) -> At {
-    At {
+pub(crate) fn at(epoch: Epoch) -> FencedSlice {
+    FencedSlice {
         slice: slice(),
         epoch,
     }
@@ -71,28 +72,33 @@ fn poll() -> Poll {
 
 /// The record of one slice.
 pub(crate) struct Register {
-    seen: Mutex<Seen>,
+    seen: Mutex<RouteRecord>,
     swaps: AtomicUsize,
     loses: AtomicBool,
 }
 
 #[async_trait]
-impl Records for Register {
-    async fn read(&self, asked: &SliceId) -> Result<Option<Seen>, StoreError> {
+impl RouteStore for Register {
+    async fn read(&self, asked: &SliceId) -> Result<Option<RouteRecord>, RegistryError> {
         tokio::task::yield_now().await;
         let seen = self.seen.lock().unwrap().clone();
         Ok((*asked == slice()).then_some(seen))
     }
 
-    async fn swap(&self, _: &SliceId, seen: &Seen, then: &Route) -> Result<bool, StoreError> {
+    async fn swap(
+        &self,
+        _: &SliceId,
+        seen: &RouteRecord,
+        then: &SliceRoute,
+    ) -> Result<bool, RegistryError> {
         tokio::task::yield_now().await;
         let swapped = {
             let mut now = self.seen.lock().unwrap();
             let same = *now == *seen;
             if same {
                 let phase = then.moving.as_ref().map(|moving| moving.phase);
-                let sealing = matches!(phase, Some(Phase::Sealing { .. }));
-                *now = Seen {
+                let sealing = matches!(phase, Some(MigrationPhase::Sealing { .. }));
+                *now = RouteRecord {
                     route: then.clone(),
                     version: now.version + 1,
                     sealing_since: sealing.then(|| Timestamp::from_unix_ms(NOW_MS)),
@@ -102,7 +108,7 @@ impl Records for Register {
         };
         let count = self.swaps.fetch_add(1, Ordering::AcqRel);
         if self.loses.load(Ordering::Acquire) && count % 3 == 2 {
-            return Err(StoreError::new("swap a record", "the answer was lost"));
+            return Err(RegistryError::new("swap a record", "the answer was lost"));
         }
         Ok(swapped)
     }
@@ -113,7 +119,7 @@ struct Pair(
     Mutex<Option<ShardId>>,
 );
 
-impl Shards for Pair {
+impl ShardDirectory for Pair {
     fn shard(&self, id: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
         let is_away = self.1.lock().unwrap().as_ref() == Some(id);
         match self.0.get(id).filter(|_| !is_away) {
@@ -126,7 +132,7 @@ impl Shards for Pair {
 pub(crate) struct World {
     register: Arc<Register>,
     pair: Arc<Pair>,
-    clock: Arc<ManualClock>,
+    clock: Arc<SteppedClock>,
     tally: Arc<Tally>,
     _home: tempfile::TempDir,
 }
@@ -138,14 +144,14 @@ struct Tally {
     more: Notify,
 }
 
-fn open(directory: &Path, name: &str, clock: &Arc<ManualClock>, seed: u64) -> EmbeddedShard {
+fn open(directory: &Path, name: &str, clock: &Arc<SteppedClock>, seed: u64) -> EmbeddedShard {
     std::fs::create_dir_all(directory).unwrap();
     EmbeddedShard::open(
         name,
         Arc::new(RealDisk::open(directory).unwrap()),
-        Options::default(),
+        ShardOptions::default(),
         clock.clone(),
-        Arc::new(Seed(AtomicU64::new(seed))),
+        Arc::new(SeedEntropy(AtomicU64::new(seed))),
     )
     .unwrap()
 }
@@ -153,17 +159,17 @@ fn open(directory: &Path, name: &str, clock: &Arc<ManualClock>, seed: u64) -> Em
 impl World {
     pub(crate) async fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
-        let clock = Arc::new(ManualClock::at(NOW_MS));
+        let clock = Arc::new(SteppedClock::new(NOW_MS));
         let mut shards = BTreeMap::new();
         for (seed, name) in (1..).zip([SOURCE, TARGET]) {
             let shard = open(&home.path().join(name), name, &clock, seed);
             shards.insert(id(name), Arc::new(shard));
         }
         let source = &shards[&id(SOURCE)];
-        source.found(&at(Epoch::FIRST)).await.unwrap();
+        source.adopt(&at(Epoch::FIRST)).await.unwrap();
         source.create_poll(&at(Epoch::FIRST), poll()).await.unwrap();
-        let seen = Seen {
-            route: Route::placed(id(SOURCE)),
+        let seen = RouteRecord {
+            route: SliceRoute::placed(id(SOURCE)),
             version: 1,
             sealing_since: None,
         };
@@ -202,7 +208,11 @@ impl World {
         &self.pair.0[&id(name)]
     }
 
-    pub(crate) async fn claim(&self, name: &str, to: &str) -> Result<Route, ClaimError> {
+    pub(crate) async fn claim(
+        &self,
+        name: &str,
+        to: &str,
+    ) -> Result<SliceRoute, MigrationClaimError> {
         self.claim_so(name, to, false).await
     }
 
@@ -211,18 +221,18 @@ impl World {
         name: &str,
         to: &str,
         sync: bool,
-    ) -> Result<Route, ClaimError> {
-        let name = MoveId(name.to_owned());
-        claim(&*self.register, &slice(), &name, &id(to), sync).await
+    ) -> Result<SliceRoute, MigrationClaimError> {
+        let name = MigrationId(name.to_owned());
+        claim_slice(&*self.register, &slice(), &name, &id(to), sync).await
     }
 
-    pub(crate) fn worker(&self) -> Worker {
-        Worker::new(self.register.clone(), self.pair.clone(), self.clock.clone())
+    pub(crate) fn worker(&self) -> MigrationWorker {
+        MigrationWorker::new(self.register.clone(), self.pair.clone(), self.clock.clone())
     }
 
-    pub(crate) fn job(&self, name: &str, lease: u64) -> Job {
-        Job {
-            move_id: MoveId(name.to_owned()),
+    pub(crate) fn job(&self, name: &str, lease: u64) -> MigrationJob {
+        MigrationJob {
+            move_id: MigrationId(name.to_owned()),
             slice: slice(),
             lease,
             seal_max_ms: None,
@@ -233,11 +243,13 @@ impl World {
         &self,
         name: &str,
         lease: u64,
-        goal: Goal,
-    ) -> Result<Reached, MoveError> {
+        goal: WorkGoal,
+    ) -> Result<WorkOutcome, MigrationError> {
         let job = self.job(name, lease);
         let worker = self.worker();
-        worker.work(&job, goal, &mut Notes::default()).await
+        worker
+            .work(&job, goal, &mut MigrationProgress::default())
+            .await
     }
 
     /// Waits until so many votes are acknowledged.
@@ -311,8 +323,8 @@ impl World {
     }
 
     /// A row that nobody cast.
-    pub(crate) fn strange_rows(&self) -> Vec<Change> {
-        let version = Version {
+    pub(crate) fn strange_rows(&self) -> Vec<ExportedRow> {
+        let version = RowVersion {
             epoch: Epoch(1),
             revision: 1,
         };
@@ -331,7 +343,7 @@ impl World {
             imports: Vec::new(),
             archived: None,
         };
-        vec![Change::Poll(poll), Change::Voter(row)]
+        vec![ExportedRow::Poll(poll), ExportedRow::Voter(row)]
     }
 }
 
@@ -365,7 +377,7 @@ async fn vote(register: &Register, pair: &Pair, voter: &str, request: u64) {
         poll: poll.poll_id,
         item: poll.item_id(0),
         voter: VoterId::new(voter).unwrap(),
-        choice: Choice::For,
+        choice: VoteChoice::For,
         request: RequestId(request + 2),
         arrived_at: Timestamp::from_unix_ms(NOW_MS),
         if_revision: None,
@@ -378,7 +390,7 @@ async fn vote(register: &Register, pair: &Pair, voter: &str, request: u64) {
             .await
         {
             Ok(verdicts) => {
-                assert_eq!(verdicts, [Verdict::Counted { revision: 1 }]);
+                assert_eq!(verdicts, [BallotOutcome::Counted { revision: 1 }]);
                 return;
             }
             Err(ShardError::Fenced(_)) => tokio::task::yield_now().await,

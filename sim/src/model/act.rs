@@ -1,28 +1,31 @@
-//! What workers do next, as the product decides it from what they see.
+//! What workers do next: the product decides it from what they observe.
 
-use ballast_migration_engine::protocol::Wish;
+use ballast_migration_engine::protocol::MigrationIntent;
 
-use super::happen::MoveModel;
-use super::rules::Rule;
-use super::small::{self, Fence, Held, Moving, Op, Order, Phase, Route, Seen, ShardNo, Step};
-use super::world::{Row, Rows, Work, World};
+use super::happen::MigrationModel;
+use super::rules::BrokenRule;
+use super::small::{
+    self, ModelAction, ModelCommand, ModelFence, ModelHolding, ModelMigration, ModelObservation,
+    ModelPhase, ModelRoute, ModelToken, ShardNumber,
+};
+use super::world::{Message, ModelRow, ModelRows, ModelWorld};
 
-/// What may be wanted of a move: anything, at any look.
-const WISHES: [Wish; 5] = [
-    Wish::Go,
-    Wish::Wait,
-    Wish::GoBack,
-    Wish::Finish,
-    Wish::GiveUp,
+/// The intents that a worker can have, at any observation.
+const INTENTS: [MigrationIntent; 5] = [
+    MigrationIntent::Proceed,
+    MigrationIntent::Postpone,
+    MigrationIntent::RollBack,
+    MigrationIntent::Finish,
+    MigrationIntent::AbandonOwner,
 ];
 
-impl MoveModel {
-    /// Everything that a worker may do next.
-    pub(super) fn acts(&self, world: &World, worker: usize) -> Vec<Work> {
-        let mut works: Vec<Work> = Vec::new();
-        for wish in WISHES {
+impl MigrationModel {
+    /// Every message that a worker may send next.
+    pub(super) fn acts(&self, world: &ModelWorld, worker: usize) -> Vec<Message> {
+        let mut works: Vec<Message> = Vec::new();
+        for intent in INTENTS {
             for close in [true, false] {
-                let work = self.intends(world, worker, wish, close);
+                let work = self.next_message(world, worker, intent, close);
                 works.extend(work.filter(|work| !works.contains(work)));
             }
         }
@@ -34,174 +37,182 @@ impl MoveModel {
         works
     }
 
-    /// Whoever meets a shard that was given up tells it, at any time.
-    pub(super) fn disowns(&self, world: &World) -> Option<Work> {
+    /// The message that tells an abandoned shard, which a worker may send at any time.
+    pub(super) fn disowns(&self, world: &ModelWorld) -> Option<Message> {
         let (shard, _) = world.lost?;
         let fence = world.shards[usize::from(shard)].fence;
         let op = match (self.rule, fence?.holding) {
-            (Rule::LostIsPurged, Held::Retired) => Op::Purge(world.route.epoch),
-            _ => small::disown(fence, world.route.epoch)?,
+            (BrokenRule::AbandonedCopyPurged, ModelHolding::Retired) => {
+                ModelCommand::Purge(world.route.epoch)
+            }
+            _ => small::disown_command(fence, world.route.epoch)?,
         };
         let back = world.route.moving.map(|moving| moving.id);
         let back = back.or(world.route.last.map(|(id, _)| id))?;
         let id = match fence?.holding {
-            Held::Importing => fence?.id?,
+            ModelHolding::Importing => fence?.id?,
             _ => back,
         };
         let token = fence?.token;
-        Some(Work::Tell {
+        Some(Message::Command {
             shard,
             op,
-            order: Order { id, token },
+            order: ModelToken { id, token },
         })
     }
 
-    /// Whoever has nothing left to do but to remove a copy may leave it: its shard
-    /// seems to be away, and is not looked at. Whoever owns the slice has to know.
-    fn leaves(&self, world: &World, worker: usize) -> Option<Work> {
+    /// The update that ends a migration without removing its copy, as if the copy's shard
+    /// were unreachable. The owner has to know that it owns the slice.
+    fn leaves(&self, world: &ModelWorld, worker: usize) -> Option<Message> {
         let seen = world.workers[worker].seen.unwrap_or(world.route);
         let owner = world.shards[usize::from(seen.owner)].fence?;
-        let knows = owner.holding == Held::Owner && owner.epoch == seen.epoch;
+        let knows = owner.holding == ModelHolding::Owner && owner.epoch == seen.epoch;
         let may = world.left.leaves > 0 && !seen.gives_up() && !self.is_watchman(worker);
         let then = seen.released().filter(|_| may && knows)?;
-        Some(Work::Swap { seen, then })
+        Some(Message::UpdateRecord { seen, then })
     }
 
-    /// Whoever meets a shard with a copy that was left has it removed, at any time.
-    pub(super) fn removes(&self, world: &World) -> Option<Work> {
+    /// The message that removes a copy that was left, which a worker may send at any time.
+    pub(super) fn removes(&self, world: &ModelWorld) -> Option<Message> {
         let (shard, epoch) = world.behind?;
         let fence = world.shards[usize::from(shard)].fence;
         let op = match fence {
-            Some(fence) if fence.holding == Held::Retired && fence.epoch <= epoch => {
-                Op::Purge(epoch)
+            Some(fence) if fence.holding == ModelHolding::Retired && fence.epoch <= epoch => {
+                ModelCommand::Purge(epoch)
             }
-            fence => small::disown(fence, epoch)?,
+            fence => small::disown_command(fence, epoch)?,
         };
         let id = fence.and_then(|fence| fence.id).unwrap_or_default();
         let token = fence.map_or((0, 0), |fence| fence.token);
-        let order = Order { id, token };
-        Some(Work::Tell { shard, op, order })
+        let order = ModelToken { id, token };
+        Some(Message::Command { shard, op, order })
     }
 
-    /// Whoever reads a copy back may find it wrong, and has it made anew. Each
-    /// worker may, at any look that shows it being copied.
-    fn repairs(&self, world: &World, worker: usize) -> Option<Work> {
+    /// The message that discards a damaged copy, which any worker may send after any
+    /// observation in phase `Copying`.
+    fn repairs(&self, world: &ModelWorld, worker: usize) -> Option<Message> {
         let route = world.workers[worker].seen.unwrap_or(world.route);
         let moving = route.moving?;
-        let copies = moving.phase == Phase::Copying && !self.is_watchman(worker);
-        (copies && world.left.repairs > 0).then_some(Work::Discard {
+        let copies = moving.phase == ModelPhase::Copying && !self.is_watchman(worker);
+        (copies && world.left.repairs > 0).then_some(Message::Discard {
             shard: moving.to,
             known: route.spent,
-            order: order_of(&moving, worker),
+            order: token_of_worker(&moving, worker),
         })
     }
 
-    /// Whoever has looked may have the owner alone acknowledge from now on.
-    fn relaxes(&self, world: &World, worker: usize) -> Option<Work> {
+    /// The update that ends synchronous acknowledgement, which any worker may send.
+    fn relaxes(&self, world: &ModelWorld, worker: usize) -> Option<Message> {
         let seen = world.workers[worker].seen.unwrap_or(world.route);
         let then = seen.relaxed().filter(|_| !self.is_watchman(worker))?;
-        Some(Work::Swap { seen, then })
+        Some(Message::UpdateRecord { seen, then })
     }
 
     fn is_watchman(&self, worker: usize) -> bool {
         self.bounds.watchman && worker + 1 == usize::from(self.bounds.workers)
     }
 
-    /// What a worker would do next: of whom this is wanted, and who finds the
-    /// target close enough behind the source, or not.
-    pub(super) fn intends(
+    /// The next message of a worker with this intent, which finds the target close
+    /// enough behind the source, or not.
+    pub(super) fn next_message(
         &self,
-        world: &World,
+        world: &ModelWorld,
         worker: usize,
-        wish: Wish,
+        intent: MigrationIntent,
         close: bool,
-    ) -> Option<Work> {
+    ) -> Option<Message> {
         let route = world.workers[worker].seen.unwrap_or(world.route);
         let moving = route.moving?;
         let (from, to) = (usize::from(moving.from), usize::from(moving.to));
         let (source, target) = (&world.shards[from], &world.shards[to]);
         let equal = match moving.phase {
-            Phase::Sealing(_) => self.finds_equal(&source.rows, &target.rows),
+            ModelPhase::Sealing(_) => self.finds_equal(&source.rows, &target.rows),
             _ => close,
         };
-        let gives_up = wish == Wish::GiveUp;
-        if gives_up && (world.left.give_ups == 0 || !self.may_give_up(&moving)) {
+        let gives_up = intent == MigrationIntent::AbandonOwner;
+        if gives_up && (world.left.abandonments == 0 || !self.may_give_up(&moving)) {
             return None;
         }
-        // The owner is not looked at.
+        // The abandoned owner is not read.
         let is_back = small::is_back(moving.id);
         let (no_source, no_target) = (gives_up && is_back, gives_up && !is_back);
-        let target_seen = self.shown_target(&moving, target.fence);
-        let seen = Seen {
+        let target_seen = self.observed_target(&moving, target.fence);
+        let seen = ModelObservation {
             route,
             source: source.fence.filter(|_| !no_source),
             target: target_seen.filter(|_| !no_target),
             equal,
-            wish,
+            intent,
         };
-        let step = self.broken(world, &seen, small::next(&seen));
+        let step = self.break_action(world, &seen, small::next_action(&seen));
         if !self.is_within(world, &route, &step) {
             return None;
         }
-        let mut order = order_of(&moving, worker);
+        let mut order = token_of_worker(&moving, worker);
         if self.is_watchman(worker) {
-            // It undoes a seal and tells who owns the slice, and nothing else;
-            // and nobody is refused because of it.
+            // The reconciler only undoes a seal and tells the owner, and uses a token
+            // that does not lock out the worker.
             let does = match step {
-                Step::Swap(_) => matches!(moving.phase, Phase::Sealing(_)),
-                Step::Order(_, op) => matches!(op, Op::Reinstate(_) | Op::Activate(_)),
+                ModelAction::UpdateRecord(_) => matches!(moving.phase, ModelPhase::Sealing(_)),
+                ModelAction::SendCommand(_, op) => {
+                    matches!(op, ModelCommand::Reinstate(_) | ModelCommand::Activate(_))
+                }
                 _ => false,
             };
-            if wish != Wish::Wait || !does {
+            if intent != MigrationIntent::Postpone || !does {
                 return None;
             }
             let fences = [source.fence, target.fence].into_iter().flatten();
             let highest = fences.map(|fence| fence.token).max().unwrap_or_default();
             order.token = highest.max((moving.prepared, 0));
         }
-        let bring = |shard: ShardNo, rows: Rows| {
+        let bring = |shard: ShardNumber, rows: ModelRows| {
             let lacks = world.shards[usize::from(shard)].lacks(&rows);
-            let work = Work::Bring { shard, rows, order };
-            // There is nothing to do when there is nothing to bring.
+            let work = Message::Import { shard, rows, order };
+            // Skip an import that brings nothing new.
             lacks.then_some(work)
         };
         match step {
-            Step::Swap(then) => Some(Work::Swap { seen: route, then }),
-            Step::Order(shard, op) => Some(Work::Tell { shard, op, order }),
-            Step::Copy => bring(moving.to, self.carried(&source.rows)),
-            // While both sides are kept, what is new is brought back.
-            Step::Watch => bring(moving.from, target.rows),
-            Step::Nothing => None,
+            ModelAction::UpdateRecord(then) => Some(Message::UpdateRecord { seen: route, then }),
+            ModelAction::SendCommand(shard, op) => Some(Message::Command { shard, op, order }),
+            ModelAction::CopyData => bring(moving.to, self.copied_rows(&source.rows)),
+            // During the window new rows are streamed back.
+            ModelAction::Watch => bring(moving.from, target.rows),
+            ModelAction::Nothing => None,
         }
     }
 
-    /// Whether a move is where its owner can be given up, as the product has it.
-    fn may_give_up(&self, moving: &Moving) -> bool {
+    /// Whether the migration is in a phase in which its owner can be abandoned.
+    fn may_give_up(&self, moving: &ModelMigration) -> bool {
         match moving.phase {
-            Phase::Window => !small::is_back(moving.id),
-            Phase::Copying | Phase::Sealing(_) => {
-                small::is_back(moving.id) || self.rule == Rule::GiveUpForth
+            ModelPhase::Window => !small::is_back(moving.id),
+            ModelPhase::Copying | ModelPhase::Sealing(_) => {
+                small::is_back(moving.id) || self.rule == BrokenRule::AbandonForward
             }
-            Phase::Aborting | Phase::Cleaning => false,
+            ModelPhase::Aborting | ModelPhase::Cleaning => false,
         }
     }
 
-    /// What is seen of the target's fence.
-    fn shown_target(&self, moving: &Moving, fence: Option<Fence>) -> Option<Fence> {
+    /// The target's fence as the worker observes it.
+    fn observed_target(
+        &self,
+        moving: &ModelMigration,
+        fence: Option<ModelFence>,
+    ) -> Option<ModelFence> {
         match (self.rule, moving.phase) {
-            (Rule::NeverReady, Phase::Sealing(epoch)) => {
-                fence.map(|fence| Fence { epoch, ..fence })
+            (BrokenRule::ReadySkipped, ModelPhase::Sealing(epoch)) => {
+                fence.map(|fence| ModelFence { epoch, ..fence })
             }
             _ => fence,
         }
     }
 
-    /// Whether there may be as many moves, and seals put off.
-    fn is_within(&self, world: &World, route: &Route, step: &Step) -> bool {
-        let Step::Swap(then) = step else {
+    /// Whether the bounds allow this action.
+    fn is_within(&self, world: &ModelWorld, route: &ModelRoute, step: &ModelAction) -> bool {
+        let ModelAction::UpdateRecord(then) = step else {
             return true;
         };
-        if is_giving_up(route, then) && world.left.give_ups == 0 {
+        if is_giving_up(route, then) && world.left.abandonments == 0 {
             return false;
         }
         if is_turned(route, then) {
@@ -210,98 +221,114 @@ impl MoveModel {
         !is_put_off(route, then) || world.left.retreats > 0
     }
 
-    fn finds_equal(&self, source: &Rows, target: &Rows) -> bool {
-        let there = |rows: &Rows| rows.map(|row| row.is_some());
+    fn finds_equal(&self, source: &ModelRows, target: &ModelRows) -> bool {
+        let there = |rows: &ModelRows| rows.map(|row| row.is_some());
         match self.rule {
-            Rule::PositionBeforeSeal => true,
-            Rule::HistoryLeftBehind | Rule::CountForDigest => there(source) == there(target),
+            BrokenRule::PositionBeforeSeal => true,
+            BrokenRule::RequestsNotCopied | BrokenRule::CountInsteadOfDigest => {
+                there(source) == there(target)
+            }
             _ => source == target,
         }
     }
 
-    fn carried(&self, rows: &Rows) -> Rows {
+    fn copied_rows(&self, rows: &ModelRows) -> ModelRows {
         match self.rule {
-            // Without it a vote that comes again looks like a new one.
-            Rule::HistoryLeftBehind => rows.map(|row| Row { choice: 0, ..row }),
+            // Without its request ids a repeated vote looks new.
+            BrokenRule::RequestsNotCopied => rows.map(|row| ModelRow { choice: 0, ..row }),
             _ => *rows,
         }
     }
 
-    /// What a broken rule makes of a step.
-    fn broken(&self, world: &World, seen: &Seen, step: Step) -> Step {
+    /// Applies a broken rule to an action.
+    fn break_action(
+        &self,
+        world: &ModelWorld,
+        seen: &ModelObservation,
+        step: ModelAction,
+    ) -> ModelAction {
         let Some(moving) = seen.route.moving else {
             return step;
         };
-        let is_swap = matches!(step, Step::Swap(_));
+        let is_swap = matches!(step, ModelAction::UpdateRecord(_));
         match (self.rule, moving.phase) {
-            (Rule::UnsealWithoutAbort, Phase::Sealing(epoch)) if seen.wish == Wish::GoBack => {
-                Step::Order(moving.from, Op::Reinstate(epoch + 1))
+            (BrokenRule::UnsealWithoutAbort, ModelPhase::Sealing(epoch))
+                if seen.intent == MigrationIntent::RollBack =>
+            {
+                ModelAction::SendCommand(moving.from, ModelCommand::Reinstate(epoch + 1))
             }
-            (Rule::PublishBeforeCommit | Rule::ActivateBeforeCommit, Phase::Sealing(epoch))
+            (
+                BrokenRule::PublishBeforeCommit | BrokenRule::ActivateBeforeCommit,
+                ModelPhase::Sealing(epoch),
+            ) if is_swap
+                && !matches!(
+                    seen.intent,
+                    MigrationIntent::RollBack | MigrationIntent::Postpone
+                )
+                && world.shards[usize::from(moving.to)].holding() != Some(ModelHolding::Owner) =>
+            {
+                ModelAction::SendCommand(moving.to, ModelCommand::Activate(epoch))
+            }
+            (BrokenRule::SealBeforeRecord, ModelPhase::Copying)
                 if is_swap
-                    && !matches!(seen.wish, Wish::GoBack | Wish::Wait)
-                    && world.shards[usize::from(moving.to)].holding() != Some(Held::Owner) =>
+                    && seen.intent != MigrationIntent::RollBack
+                    && seen.source.map(|fence| fence.holding) == Some(ModelHolding::Owner) =>
             {
-                Step::Order(moving.to, Op::Activate(epoch))
+                ModelAction::SendCommand(moving.from, ModelCommand::Seal(seen.route.spent + 1))
             }
-            (Rule::SealBeforeRecord, Phase::Copying)
-                if is_swap
-                    && seen.wish != Wish::GoBack
-                    && seen.source.map(|fence| fence.holding) == Some(Held::Owner) =>
+            (BrokenRule::AbandonForward, ModelPhase::Copying | ModelPhase::Sealing(_))
+                if seen.intent == MigrationIntent::AbandonOwner && !small::is_back(moving.id) =>
             {
-                Step::Order(moving.from, Op::Seal(seen.route.spent + 1))
+                abandon_forward(seen, &moving)
             }
-            (Rule::GiveUpForth, Phase::Copying | Phase::Sealing(_))
-                if seen.wish == Wish::GiveUp && !small::is_back(moving.id) =>
+            (BrokenRule::AbortAfterCommit, ModelPhase::Window)
+                if is_swap && seen.intent == MigrationIntent::RollBack =>
             {
-                given_up_forth(seen, &moving)
-            }
-            (Rule::AbortAfterCommit, Phase::Window) if is_swap && seen.wish == Wish::GoBack => {
                 let mut then = seen.route;
                 then.spent += 1;
                 then.epoch = then.spent;
                 then.owner = moving.from;
-                then.moving = Some(Moving {
-                    phase: Phase::Aborting,
+                then.moving = Some(ModelMigration {
+                    phase: ModelPhase::Aborting,
                     ..moving
                 });
-                Step::Swap(then)
+                ModelAction::UpdateRecord(then)
             }
             _ => step,
         }
     }
 }
 
-/// A move that gives its source up before everything is at its target.
-fn given_up_forth(seen: &Seen, moving: &Moving) -> Step {
-    let Phase::Sealing(epoch) = moving.phase else {
-        return small::next(&Seen {
-            wish: Wish::Go,
+/// A forward migration that abandons its source before the target has everything.
+fn abandon_forward(seen: &ModelObservation, moving: &ModelMigration) -> ModelAction {
+    let ModelPhase::Sealing(epoch) = moving.phase else {
+        return small::next_action(&ModelObservation {
+            intent: MigrationIntent::Proceed,
             equal: true,
             ..*seen
         });
     };
     let mut then = seen.route;
     (then.owner, then.epoch) = (moving.to, epoch);
-    then.moving = Some(Moving {
+    then.moving = Some(ModelMigration {
         gives_up: true,
-        phase: Phase::Window,
+        phase: ModelPhase::Window,
         ..*moving
     });
-    Step::Swap(then)
+    ModelAction::UpdateRecord(then)
 }
 
-/// What a worker's orders carry.
-fn order_of(moving: &Moving, worker: usize) -> Order {
+/// The token of a worker's commands.
+fn token_of_worker(moving: &ModelMigration, worker: usize) -> ModelToken {
     let lease = u8::try_from(worker + 1).unwrap_or(u8::MAX);
-    Order {
+    ModelToken {
         id: moving.id,
         token: (moving.prepared, lease),
     }
 }
 
-/// Whether a move became its way back.
-pub(super) fn is_turned(before: &Route, after: &Route) -> bool {
+/// Whether the update starts a reverse migration.
+pub(super) fn is_turned(before: &ModelRoute, after: &ModelRoute) -> bool {
     let ids = (
         before.moving.map(|one| one.id),
         after.moving.map(|one| one.id),
@@ -309,12 +336,13 @@ pub(super) fn is_turned(before: &Route, after: &Route) -> bool {
     matches!(ids, (Some(before), Some(after)) if before != after)
 }
 
-/// Whether it was decided that an owner is given up.
-pub(super) fn is_giving_up(before: &Route, after: &Route) -> bool {
+/// Whether the update abandons the owner.
+pub(super) fn is_giving_up(before: &ModelRoute, after: &ModelRoute) -> bool {
     after.gives_up() && !before.gives_up()
 }
 
-/// Whether a seal was put off.
-pub(super) fn is_put_off(before: &Route, after: &Route) -> bool {
-    matches!(before.phase(), Some(Phase::Sealing(_))) && after.phase() == Some(Phase::Copying)
+/// Whether the update postpones a seal.
+pub(super) fn is_put_off(before: &ModelRoute, after: &ModelRoute) -> bool {
+    matches!(before.phase(), Some(ModelPhase::Sealing(_)))
+        && after.phase() == Some(ModelPhase::Copying)
 }

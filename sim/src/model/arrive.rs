@@ -1,54 +1,56 @@
-//! What arrives, and what becomes of the record and of the shards.
+//! The effects of messages and votes that arrive, on the record and the shards.
 
 use super::act::{is_giving_up, is_put_off, is_turned};
-use super::happen::MoveModel;
-use super::rules::Rule;
-use super::small::{self, Fence, Held, Op, Order, Phase, Route, ShardNo};
-use super::world::{Row, Rows, Shard, Work, World};
+use super::happen::MigrationModel;
+use super::rules::BrokenRule;
+use super::small::{
+    self, ModelCommand, ModelFence, ModelHolding, ModelPhase, ModelRoute, ModelToken, ShardNumber,
+};
+use super::world::{Message, ModelRow, ModelRows, ModelShard, ModelWorld};
 
-impl MoveModel {
-    /// A letter arrives. What is refused changes nothing.
-    pub(super) fn deliver(&self, world: &mut World, work: &Work) {
+impl MigrationModel {
+    /// Delivers a message. A refused message changes nothing.
+    pub(super) fn deliver(&self, world: &mut ModelWorld, work: &Message) {
         match work {
-            Work::Swap { seen, then } => {
-                if world.route == *seen || self.rule == Rule::SwapWithoutCompare {
+            Message::UpdateRecord { seen, then } => {
+                if world.route == *seen || self.rule == BrokenRule::SwapWithoutCompare {
                     self.swap(world, *then);
                 }
             }
-            Work::Tell { shard, op, order } => {
-                self.tell(&mut world.shards[usize::from(*shard)], *op, *order);
+            Message::Command { shard, op, order } => {
+                self.apply_command(&mut world.shards[usize::from(*shard)], *op, *order);
             }
-            Work::Bring { shard, rows, order } => {
+            Message::Import { shard, rows, order } => {
                 let owns = *shard == world.route.owner || world.is_lost(usize::from(*shard));
                 let shard = &mut world.shards[usize::from(*shard)];
-                self.bring(shard, rows, *order);
-                if self.bounds.give_ups > 0 && !owns {
-                    // Brought to where it may be taken back to.
+                self.import(shard, rows, *order);
+                if self.bounds.abandonments > 0 && !owns {
+                    // The copy has these rows, so abandoning the owner keeps them.
                     for (kept, row) in world.kept.iter_mut().zip(&shard.rows) {
                         *kept = row.choice.max(*kept);
                     }
                 }
             }
-            Work::Discard {
+            Message::Discard {
                 shard,
                 known,
                 order,
             } => {
                 let shard = &mut world.shards[usize::from(*shard)];
-                let order = self.shown(*order, shard);
+                let order = self.effective_token(*order, shard);
                 let may = match self.rule {
-                    Rule::DiscardAtAnyTime => small::may_import(shard.fence, order),
+                    BrokenRule::DiscardAtAnyTime => small::may_import(shard.fence, order),
                     _ => small::may_discard(shard.fence, *known, order),
                 };
                 if may {
-                    shard.rows = Rows::default();
+                    shard.rows = ModelRows::default();
                 }
             }
         }
     }
 
-    /// The record changes, and whoever reads it hears of it.
-    pub(super) fn swap(&self, world: &mut World, mut then: Route) {
+    /// Replaces the record, which routers then can read.
+    pub(super) fn swap(&self, world: &mut ModelWorld, mut then: ModelRoute) {
         let before = world.route;
         if is_turned(&before, &then) {
             world.left.moves = world.left.moves.saturating_sub(1);
@@ -57,16 +59,16 @@ impl MoveModel {
             world.left.retreats = world.left.retreats.saturating_sub(1);
         }
         if then.moving.is_none() {
-            self.leave(world, &before);
+            self.record_leftover(world, &before);
         }
         self.breaks_record(&before, &mut then);
         world.route = then;
         if is_giving_up(&before, &then) {
-            world.left.give_ups = world.left.give_ups.saturating_sub(1);
+            world.left.abandonments = world.left.abandonments.saturating_sub(1);
         }
         match then.owner != before.owner {
-            true if then.gives_up() => give_up(world, before.owner, &then),
-            true => self.keep(world),
+            true if then.gives_up() => abandon(world, before.owner, &then),
+            true => self.protect_acknowledged(world),
             false => {}
         }
         let (owner, epoch) = self.published(&then);
@@ -76,20 +78,23 @@ impl MoveModel {
         }
     }
 
-    /// A move is over: if a copy is still there, or may come late, it is left to be
-    /// removed later.
-    fn leave(&self, world: &mut World, before: &Route) {
+    /// At the end of a migration, records a copy that is left to be removed later, if
+    /// one is there or can still arrive.
+    fn record_leftover(&self, world: &mut ModelWorld, before: &ModelRoute) {
         let Some(moving) = before.moving.filter(|moving| !moving.gives_up) else {
             return;
         };
         let (shard, epoch) = match moving.phase {
-            Phase::Aborting => (moving.to, before.spent),
+            ModelPhase::Aborting => (moving.to, before.spent),
             _ => (moving.from, before.epoch),
         };
         let known = world.shards[usize::from(shard)].fence;
         let gone = match self.rule {
-            Rule::LeftUnburied => known.is_none_or(|fence| fence.holding == Held::Gone),
-            _ => known.is_some_and(|fence| fence.holding == Held::Gone && fence.epoch >= epoch),
+            BrokenRule::LeftoverNotTracked => {
+                known.is_none_or(|fence| fence.holding == ModelHolding::Gone)
+            }
+            _ => known
+                .is_some_and(|fence| fence.holding == ModelHolding::Gone && fence.epoch >= epoch),
         };
         if !gone && world.left.leaves > 0 {
             world.left.leaves -= 1;
@@ -100,15 +105,15 @@ impl MoveModel {
     /// A router has carried what it read from a shard to the other one, which takes
     /// it only for the move that it is kept for; then all who wait are told. (The
     /// router's own move is the copy's, or it is refused: so the copy's is tried.)
-    pub(super) fn mirror(&self, world: &mut World, shard: usize) {
+    pub(super) fn mirror(&self, world: &mut ModelWorld, shard: usize) {
         let rows = world.shards[shard].rows;
         let copy = &mut world.shards[1 - shard];
         let Some(fence) = copy.fence else { return };
         let taken = match (self.rule, fence.id) {
-            (Rule::MirrorAnywhere, _) => true,
+            (BrokenRule::MirrorAnywhere, _) => true,
             (_, Some(id)) => {
                 let token = fence.token;
-                small::may_import(copy.fence, Order { id, token })
+                small::may_import(copy.fence, ModelToken { id, token })
             }
             (_, None) => false,
         };
@@ -120,26 +125,26 @@ impl MoveModel {
             let acknowledged = &mut world.acknowledged[voter];
             *acknowledged = row.choice.max(*acknowledged);
         }
-        if self.bounds.give_ups > 0 {
+        if self.bounds.abandonments > 0 {
             for (kept, row) in world.kept.iter_mut().zip(&rows) {
                 *kept = row.choice.max(*kept);
             }
         }
     }
 
-    fn breaks_record(&self, before: &Route, then: &mut Route) {
+    fn breaks_record(&self, before: &ModelRoute, then: &mut ModelRoute) {
         match self.rule {
-            Rule::GiveUpAtOldEpoch if then.gives_up() => then.epoch = before.epoch,
-            Rule::EpochReused if then.phase() == Some(Phase::Aborting) => {
+            BrokenRule::AbandonAtOldEpoch if then.gives_up() => then.epoch = before.epoch,
+            BrokenRule::EpochReused if then.phase() == Some(ModelPhase::Aborting) => {
                 then.epoch = before.epoch;
             }
-            Rule::ForsakenIsReturnedTo if is_turned(before, then) => {
+            BrokenRule::RetreatToAbandonedOwner if is_turned(before, then) => {
                 if let Some(moving) = &mut then.moving {
                     moving.gives_up = false;
                 }
             }
-            Rule::SpentForgotten if then.moving.is_none() => then.spent = then.epoch,
-            Rule::ReverseAtOldEpoch if is_turned(before, then) => {
+            BrokenRule::SpentForgotten if then.moving.is_none() => then.spent = then.epoch,
+            BrokenRule::ReverseAtOldEpoch if is_turned(before, then) => {
                 then.spent = before.spent;
                 if let (Some(then), Some(before)) = (&mut then.moving, before.moving) {
                     then.prepared = before.prepared;
@@ -149,59 +154,61 @@ impl MoveModel {
         }
     }
 
-    /// What a router that asks now is told.
-    fn published(&self, route: &Route) -> (ShardNo, u8) {
+    /// The owner and epoch that a router reads now.
+    fn published(&self, route: &ModelRoute) -> (ShardNumber, u8) {
         match (self.rule, route.moving) {
-            (Rule::PublishBeforeCommit, Some(moving)) => match moving.phase {
-                Phase::Sealing(epoch) => (moving.to, epoch),
+            (BrokenRule::PublishBeforeCommit, Some(moving)) => match moving.phase {
+                ModelPhase::Sealing(epoch) => (moving.to, epoch),
                 _ => (route.owner, route.epoch),
             },
             _ => (route.owner, route.epoch),
         }
     }
 
-    /// An order as the shard sees it.
-    fn shown(&self, order: Order, shard: &Shard) -> Order {
+    /// The token as the shard sees it.
+    fn effective_token(&self, order: ModelToken, shard: &ModelShard) -> ModelToken {
         let known = shard.fence.map_or((0, 0), |fence| fence.token);
         let token = match self.rule {
-            Rule::NoToken => order.token.max(known),
+            BrokenRule::NoToken => order.token.max(known),
             _ => order.token,
         };
-        Order { token, ..order }
+        ModelToken { token, ..order }
     }
 
-    fn tell(&self, shard: &mut Shard, op: Op, order: Order) {
-        let order = self.shown(order, shard);
+    fn apply_command(&self, shard: &mut ModelShard, op: ModelCommand, order: ModelToken) {
+        let order = self.effective_token(order, shard);
         let then = match (self.rule, op) {
-            // The epoch is no newer one, so it is not asked for.
-            (Rule::EpochReused, Op::Reinstate(epoch)) => shard.fence.map(|fence| Fence {
-                holding: Held::Owner,
-                epoch,
-                ..fence
-            }),
-            // There is nothing to remove, so nothing is written down.
-            (Rule::NoGravestone, Op::Purge(_)) if shard.fence.is_none() => None,
-            (Rule::CleanupWithoutFence, Op::Purge(epoch)) => {
+            // The epoch is not newer, so the product would refuse.
+            (BrokenRule::EpochReused, ModelCommand::Reinstate(epoch)) => {
+                shard.fence.map(|fence| ModelFence {
+                    holding: ModelHolding::Owner,
+                    epoch,
+                    ..fence
+                })
+            }
+            // There is nothing to remove, so no tombstone is written.
+            (BrokenRule::NoTombstone, ModelCommand::Purge(_)) if shard.fence.is_none() => None,
+            (BrokenRule::CleanupWithoutFence, ModelCommand::Purge(epoch)) => {
                 let known = shard.fence.map_or(epoch, |fence| fence.epoch.max(epoch));
-                Some(Fence {
+                Some(ModelFence {
                     epoch: known,
-                    holding: Held::Gone,
+                    holding: ModelHolding::Gone,
                     id: Some(order.id),
                     token: order.token,
                 })
             }
-            _ => small::told(shard.fence, op, order),
+            _ => small::apply_command(shard.fence, op, order),
         };
         if then.is_some() {
             shard.fence = then;
-            if matches!(op, Op::Purge(_)) {
-                shard.rows = Rows::default();
+            if matches!(op, ModelCommand::Purge(_)) {
+                shard.rows = ModelRows::default();
             }
         }
     }
 
-    fn bring(&self, shard: &mut Shard, rows: &Rows, order: Order) {
-        let order = self.shown(order, shard);
+    fn import(&self, shard: &mut ModelShard, rows: &ModelRows, order: ModelToken) {
+        let order = self.effective_token(order, shard);
         if !small::may_import(shard.fence, order) {
             return;
         }
@@ -211,37 +218,42 @@ impl MoveModel {
         self.merge(shard, rows);
     }
 
-    fn merge(&self, shard: &mut Shard, rows: &Rows) {
+    fn merge(&self, shard: &mut ModelShard, rows: &ModelRows) {
         for (known, row) in shard.rows.iter_mut().zip(rows) {
-            let newer = known.version() < row.version() || self.rule == Rule::NoVersions;
+            let newer = known.version() < row.version() || self.rule == BrokenRule::NoVersions;
             if row.is_some() && newer {
                 *known = *row;
             }
         }
     }
 
-    /// A vote comes to a shard; whether it is taken.
-    pub(super) fn vote(&self, shard: &mut Shard, voter: usize, choice: u8, epoch: u8) -> bool {
+    /// A vote arrives at a shard. Returns whether the shard accepts it.
+    pub(super) fn vote(&self, shard: &mut ModelShard, voter: usize, choice: u8, epoch: u8) -> bool {
         let sealed_above = || {
-            let sealed = shard.fence.filter(|fence| fence.holding == Held::Sealed);
+            let sealed = shard
+                .fence
+                .filter(|fence| fence.holding == ModelHolding::Sealed);
             sealed.is_some_and(|fence| epoch < fence.epoch)
         };
         let admitted = match self.rule {
-            Rule::NoFence => matches!(shard.holding(), Some(Held::Owner | Held::Sealed)),
-            Rule::SealIsNoBarrier => sealed_above() || small::admits(shard.fence, epoch),
+            BrokenRule::NoFence => matches!(
+                shard.holding(),
+                Some(ModelHolding::Owner | ModelHolding::Sealed)
+            ),
+            BrokenRule::SealWithoutBarrier => sealed_above() || small::admits(shard.fence, epoch),
             _ => small::admits(shard.fence, epoch),
         };
         if !admitted {
             return false;
         }
         let row = &mut shard.rows[voter];
-        // It was counted before.
-        if row.choice >= choice && self.rule != Rule::RetryIsNew {
+        // It was counted already.
+        if row.choice >= choice && self.rule != BrokenRule::RetryCountedAgain {
             return true;
         }
-        // A row without a choice has lost what tells that this voter voted.
+        // A row without a choice has lost the evidence that this voter voted.
         let is_known = row.choice > 0;
-        *row = Row {
+        *row = ModelRow {
             epoch,
             choice,
             counted: row.counted + u8::from(!is_known),
@@ -250,13 +262,12 @@ impl MoveModel {
     }
 }
 
-/// A shard is given up: whatever it took that its successor lacks counts for
-/// nothing from now on; unless both sides had to have it, for then it lacks
-/// nothing.
-fn give_up(world: &mut World, lost: ShardNo, then: &Route) {
+/// Abandons a shard: writes that its successor lacks no longer count as acknowledged;
+/// unless both sides acknowledge, because then the successor lacks nothing.
+fn abandon(world: &mut ModelWorld, lost: ShardNumber, then: &ModelRoute) {
     let owned = matches!(
         world.shards[usize::from(lost)].holding(),
-        Some(Held::Owner | Held::Sealed)
+        Some(ModelHolding::Owner | ModelHolding::Sealed)
     );
     world.lost = Some((lost, owned));
     if then.moving.is_some_and(|moving| moving.sync) {

@@ -1,24 +1,24 @@
-//! Whether everything ends: from any world, once nothing goes wrong any more.
+//! Checks that every world comes to rest once failures stop.
 //!
-//! What is on its way is lost, the last worker works and wants the move to be
-//! over, clients try again. That a letter that is on its way does not prevent
-//! it follows, because the world in which it has arrived is looked at as well.
-//! A way to the end is followed once: every world on it ends calm too.
+//! All messages in flight are lost, the last worker finishes the migration, and
+//! clients retry. Messages in flight cannot prevent it: the worlds in which they have
+//! arrived are checked as well. Each path to rest is followed once, because every world
+//! on it comes to rest, too.
 
 use std::sync::PoisonError;
 
-use ballast_migration_engine::protocol::Wish;
+use ballast_migration_engine::protocol::MigrationIntent;
 
-use super::happen::MoveModel;
-use super::world::World;
+use super::happen::MigrationModel;
+use super::world::ModelWorld;
 
-/// Steps within which it must end.
+/// The number of steps within which a world must come to rest.
 const STEPS_MAX: usize = 60;
 
-impl MoveModel {
-    /// Whether a world ends calm.
-    pub(super) fn ends_calm(&self, world: &World) -> bool {
-        let mut now = world.without_mail();
+impl MigrationModel {
+    /// Whether a world comes to rest.
+    pub(super) fn ends_calm(&self, world: &ModelWorld) -> bool {
+        let mut now = world.without_messages();
         let mut way = Vec::new();
         for _ in 0..STEPS_MAX {
             let known = self.calm.lock().unwrap_or_else(PoisonError::into_inner);
@@ -39,27 +39,26 @@ impl MoveModel {
         false
     }
 
-    /// The last worker does the next thing: first what the target lacks, then
-    /// the seal.
-    fn step(&self, world: &World) -> Option<World> {
+    /// The last worker's next action: first copy what the target lacks, then seal.
+    fn step(&self, world: &ModelWorld) -> Option<ModelWorld> {
         let workers = self.bounds.workers - u8::from(self.bounds.watchman);
         let last = usize::from(workers) - 1;
         let mut then = *world;
         if self.bounds.torn {
             then.workers[last].seen = None;
         }
-        let copies = self.intends(&then, last, Wish::Finish, false);
-        let work = copies.or_else(|| self.intends(&then, last, Wish::Finish, true));
-        // A shard that was given up answers again.
+        let copies = self.next_message(&then, last, MigrationIntent::Finish, false);
+        let work = copies.or_else(|| self.next_message(&then, last, MigrationIntent::Finish, true));
+        // An abandoned shard answers again.
         let work = work.or_else(|| self.disowns(&then));
         let work = work.or_else(|| self.removes(&then))?;
         self.deliver(&mut then, &work);
         Some(then)
     }
 
-    /// Nothing of a move is left, and whoever votes is answered: also those who
-    /// were and did not hear of it.
-    fn is_over(&self, world: &World) -> bool {
+    /// Whether nothing of a migration is left and every vote is answered, including
+    /// retries of votes whose answer was lost.
+    fn is_over(&self, world: &ModelWorld) -> bool {
         let (owner, epoch) = (usize::from(world.route.owner), world.route.epoch);
         let answered = |voter: usize| {
             let made = world.acknowledged[voter];

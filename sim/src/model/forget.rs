@@ -1,27 +1,26 @@
-//! What no longer matters is forgotten, so that worlds that differ only in that
-//! are one. Each of these holds for the protocol as it is; with a rule broken
-//! nothing is forgotten.
+//! Drops state that no longer matters, so that worlds that differ only in it are the
+//! same. This is only valid for the protocol as shipped; with a rule broken nothing is
+//! dropped.
 //!
-//! - **A letter that comes to nothing from now on**, whenever and however often
-//!   it arrives, is as good as lost, and its sender is free to look again.
-//!   [`is_spent`] says which those are; that it stays so whatever else a shard
-//!   is told is tried for every fence in the test below.
-//! - **A belief below a shard's epoch.** A shard takes a vote at its own epoch
-//!   only, and that never falls.
+//! - **Spent messages**, which have no effect whenever and however often they arrive, are
+//!   as good as lost, and their senders can act again. [`is_spent`] identifies them. A
+//!   test below shows, for every reachable fence, that they stay without effect.
+//! - **Beliefs below a shard's epoch.** A shard accepts a vote only at its own epoch,
+//!   which never decreases.
 //!
-//! The other test tries a small space with and without: what the record, the
-//! shards and the clients can come to is the same.
+//! The other test explores a small space with and without dropping, and compares the
+//! reachable states of the record, the shards and the clients.
 
-use super::small::{self, Fence, Op, Order};
-use super::world::{Work, World};
+use super::small::{self, ModelCommand, ModelFence, ModelToken};
+use super::world::{Message, ModelWorld};
 
-/// Forgets it.
-pub(super) fn forget(world: &mut World) {
+/// Drops state that no longer matters.
+pub(super) fn forget(world: &mut ModelWorld) {
     let known = *world;
-    let spent = |work: &Work| is_spent(&known, work);
+    let spent = |work: &Message| is_spent(&known, work);
     for worker in &mut world.workers {
-        worker.letter = worker.letter.filter(|work| !spent(work));
-        // Who has read a record without a move has nothing to do.
+        worker.message = worker.message.filter(|work| !spent(work));
+        // A worker that read a record without a migration has nothing to do.
         worker.seen = worker.seen.filter(|route| route.moving.is_some());
     }
     for stray in &mut world.strays {
@@ -35,29 +34,29 @@ pub(super) fn forget(world: &mut World) {
     }
 }
 
-/// Whether a letter comes to nothing from now on.
-pub(super) fn is_spent(world: &World, work: &Work) -> bool {
+/// Whether a message has no effect from now on.
+pub(super) fn is_spent(world: &ModelWorld, work: &Message) -> bool {
     match work {
-        // No record comes twice: each change spends an epoch, or is a step of a
-        // move that has no way to where it was.
-        Work::Swap { seen, .. } => world.route != *seen,
-        Work::Tell { shard, op, order } => {
+        // No record occurs twice: each update takes a new epoch, or advances a
+        // migration irreversibly.
+        Message::UpdateRecord { seen, .. } => world.route != *seen,
+        Message::Command { shard, op, order } => {
             let shard = &world.shards[usize::from(*shard)];
-            let purges = matches!(op, Op::Purge(_));
-            is_told(shard.fence, *op, *order) && (!purges || shard.is_empty())
+            let purges = matches!(op, ModelCommand::Purge(_));
+            is_done(shard.fence, *op, *order) && (!purges || shard.is_empty())
                 || is_late(shard.fence, Some(*op), *order)
         }
-        // Rows are only ever followed by newer ones, until they are removed,
-        // and then the move that brings these is over there.
-        Work::Bring { shard, rows, order } => {
+        // Rows are only replaced by newer ones until they are removed, and then the
+        // shard no longer accepts this migration's rows.
+        Message::Import { shard, rows, order } => {
             let shard = &world.shards[usize::from(*shard)];
             is_late(shard.fence, None, *order)
                 || small::may_import(shard.fence, *order)
                     && shard.fence.is_some_and(|fence| fence.token == order.token)
                     && !shard.lacks(rows)
         }
-        // Neither the epoch nor the token of a fence falls.
-        Work::Discard {
+        // Neither the epoch nor the token of a fence decreases.
+        Message::Discard {
             shard,
             known,
             order,
@@ -68,15 +67,16 @@ pub(super) fn is_spent(world: &World, work: &Work) -> bool {
     }
 }
 
-/// Whether it is as it was told.
-fn is_told(fence: Option<Fence>, op: Op, order: Order) -> bool {
-    fence.is_some() && small::told(fence, op, order) == fence
+/// Whether the command was applied already.
+fn is_done(fence: Option<ModelFence>, op: ModelCommand, order: ModelToken) -> bool {
+    fence.is_some() && small::apply_command(fence, op, order) == fence
 }
 
-/// Whether somebody with a later token was here, or a later epoch is known.
-fn is_late(fence: Option<Fence>, op: Option<Op>, order: Order) -> bool {
+/// Whether the shard knows a later token or a later epoch.
+fn is_late(fence: Option<ModelFence>, op: Option<ModelCommand>, order: ModelToken) -> bool {
     fence.is_some_and(|fence| {
-        let below = op.is_some_and(|op| !matches!(op, Op::Purge(_)) && op.epoch() < fence.epoch);
+        let below =
+            op.is_some_and(|op| !matches!(op, ModelCommand::Purge(_)) && op.epoch() < fence.epoch);
         order.token < fence.token || below
     })
 }
@@ -87,29 +87,29 @@ mod tests {
 
     use stateright::Model;
 
-    use super::super::{Bounds, MoveModel, Rule, Shard};
+    use super::super::{BrokenRule, MigrationModel, ModelBounds, ModelShard};
     use super::*;
 
-    /// Everything that three moves may tell a shard, each prepared at an epoch
-    /// above all of the one before it, by two workers.
-    fn orders() -> Vec<(Op, Order)> {
+    /// Every command that two workers of three migrations may send a shard, each
+    /// migration prepared at an epoch above all epochs of the one before it.
+    fn orders() -> Vec<(ModelCommand, ModelToken)> {
         let mut all = Vec::new();
         for (id, prepared) in [(0, 2), (1, 6), (4, 10)] {
             for lease in 1..=2 {
-                let order = Order {
+                let order = ModelToken {
                     id,
                     token: (prepared, lease),
                 };
-                all.push((Op::Prepare(prepared), order));
-                all.push((Op::Purge(prepared), order));
+                all.push((ModelCommand::Prepare(prepared), order));
+                all.push((ModelCommand::Purge(prepared), order));
                 for epoch in prepared + 1..prepared + 4 {
                     let fresh = [
-                        Op::Ready(epoch),
-                        Op::Seal(epoch),
-                        Op::Reinstate(epoch),
-                        Op::Activate(epoch),
-                        Op::Retire(epoch),
-                        Op::Purge(epoch),
+                        ModelCommand::Ready(epoch),
+                        ModelCommand::Seal(epoch),
+                        ModelCommand::Reinstate(epoch),
+                        ModelCommand::Activate(epoch),
+                        ModelCommand::Retire(epoch),
+                        ModelCommand::Purge(epoch),
                     ];
                     all.extend(fresh.map(|op| (op, order)));
                 }
@@ -118,13 +118,16 @@ mod tests {
         all
     }
 
-    /// Every fence that a shard can come to by them, from one of these.
-    fn reachable(from: Vec<Option<Fence>>, orders: &[(Op, Order)]) -> BTreeSet<Option<Fence>> {
+    /// Every fence that is reachable by these commands, from one of these fences.
+    fn reachable(
+        from: Vec<Option<ModelFence>>,
+        orders: &[(ModelCommand, ModelToken)],
+    ) -> BTreeSet<Option<ModelFence>> {
         let mut open = from;
         let mut known: BTreeSet<_> = open.iter().copied().collect();
         while let Some(fence) = open.pop() {
             for (op, order) in orders {
-                let then = small::told(fence, *op, *order);
+                let then = small::apply_command(fence, *op, *order);
                 if then.is_some() && known.insert(then) {
                     open.push(then);
                 }
@@ -134,10 +137,10 @@ mod tests {
     }
 
     #[test]
-    fn what_is_spent_comes_to_nothing_for_ever() {
-        let founded = Fence {
+    fn spent_messages_stay_without_effect() {
+        let founded = ModelFence {
             epoch: 1,
-            holding: small::Held::Owner,
+            holding: small::ModelHolding::Owner,
             id: None,
             token: (0, 0),
         };
@@ -147,11 +150,11 @@ mod tests {
         for fence in fences {
             let later = reachable(vec![fence], &orders);
             for (op, order) in &orders {
-                if !is_told(fence, *op, *order) && !is_late(fence, Some(*op), *order) {
+                if !is_done(fence, *op, *order) && !is_late(fence, Some(*op), *order) {
                     continue;
                 }
                 for then in &later {
-                    let changed = small::told(*then, *op, *order);
+                    let changed = small::apply_command(*then, *op, *order);
                     let nothing = changed.is_none() || changed == *then;
                     assert!(nothing, "{op:?} {order:?} at {fence:?}, then {then:?}");
                 }
@@ -159,9 +162,9 @@ mod tests {
         }
     }
 
-    /// What record, shards and clients can come to.
-    fn reached(forgets: bool) -> HashSet<(small::Route, [Shard; 2], [u8; 2])> {
-        let bounds = Bounds {
+    /// The reachable states of record, shards and clients.
+    fn reached(forgets: bool) -> HashSet<(small::ModelRoute, [ModelShard; 2], [u8; 2])> {
+        let bounds = ModelBounds {
             clients: 1,
             choices: 2,
             workers: 2,
@@ -171,14 +174,14 @@ mod tests {
             retreats: 0,
             strays: 1,
             repairs: 1,
-            give_ups: 0,
+            abandonments: 0,
             leaves: 0,
             sync: false,
         };
-        let mut model = MoveModel::new(bounds, Rule::Kept);
+        let mut model = MigrationModel::new(bounds, BrokenRule::None);
         model.forgets = forgets;
         let mut open = model.init_states();
-        let mut known: HashSet<World> = open.iter().copied().collect();
+        let mut known: HashSet<ModelWorld> = open.iter().copied().collect();
         while let Some(world) = open.pop() {
             for next in model.next_states(&world) {
                 if known.insert(next) {
@@ -186,7 +189,7 @@ mod tests {
                 }
             }
         }
-        let seen = |world: &World| (world.route, world.shards, world.acknowledged);
+        let seen = |world: &ModelWorld| (world.route, world.shards, world.acknowledged);
         known.iter().map(seen).collect()
     }
 

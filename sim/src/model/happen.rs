@@ -1,4 +1,4 @@
-//! Everything that can happen to a world, and what it becomes.
+//! The events that can happen to a world, and their effects.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
@@ -8,199 +8,203 @@ use ballast_migration_engine::protocol::route;
 use ballast_vote_shard::shard;
 use stateright::{Model, Property};
 
-use super::claims::Claim;
 use super::forget::forget;
-use super::rules::Rule;
-use super::small::{self, Fence, Held, Route, ShardNo};
-use super::world::{CLIENTS, Left, Shard, WORKERS, Work, Worker, World};
+use super::invariants::Invariant;
+use super::rules::BrokenRule;
+use super::small::{self, ModelFence, ModelHolding, ModelRoute, ShardNumber};
+use super::world::{
+    CLIENTS, Message, ModelShard, ModelWorker, ModelWorld, RemainingBudget, WORKERS,
+};
 
-/// How much may happen.
+/// The bounds of a model: how many events of each kind may happen.
 #[derive(Debug, Clone, Copy)]
-pub struct Bounds {
-    /// Clients, each a voter; two at most.
+pub struct ModelBounds {
+    /// Clients, each of which is one voter; at most two.
     pub clients: u8,
     /// Choices that each of them makes, one after the other.
     pub choices: u8,
-    /// Workers, each with a later lease than the one before; three at most.
+    /// Workers, each with a later lease than the one before; at most three.
     pub workers: u8,
-    /// Whether the last of them is the watchman, who undoes seals that last.
+    /// Whether the last worker is the reconciler, which undoes seals that last too long.
     pub watchman: bool,
-    /// Whether workers read the record first, and look at the shards later.
+    /// Whether workers read the record first and the shards later.
     pub torn: bool,
-    /// Moves that begin, ordered or turned round.
+    /// Migrations that start, forward or reverse.
     pub moves: u8,
-    /// Seals that are put off.
+    /// Postponed seals.
     pub retreats: u8,
-    /// Letters whose sender crashes or gives up on them; two at most.
+    /// Messages whose sender crashes or gives up on them; at most two.
     pub strays: u8,
-    /// Times that a copy is found wrong and made anew.
+    /// Repairs of a damaged copy.
     pub repairs: u8,
-    /// Times that an owner is given up, in a window or on the way back, whether
-    /// it is away or not: nobody looks at it.
-    pub give_ups: u8,
-    /// Copies that are left to be removed later, because their shard seems away.
+    /// Owners that are abandoned, in a window or during a reverse migration, whether
+    /// reachable or not.
+    pub abandonments: u8,
+    /// Copies left to be removed later, because their shard seems unreachable.
     pub leaves: u8,
-    /// Whether both sides acknowledge after a cutover, until the record says
-    /// otherwise, which it may at any time.
+    /// Whether both sides acknowledge writes after a cutover, until a worker ends that,
+    /// which it may at any time.
     pub sync: bool,
 }
 
-/// The protocol, as it is or with a rule broken.
+/// The protocol, as shipped or with a rule broken.
 #[derive(Debug, Clone)]
-pub struct MoveModel {
-    /// How much may happen.
-    pub bounds: Bounds,
+pub struct MigrationModel {
+    /// The bounds.
+    pub bounds: ModelBounds,
     /// The rule that is broken.
-    pub rule: Rule,
-    /// Whether what no longer matters is forgotten.
+    pub rule: BrokenRule,
+    /// Whether to drop state that no longer matters.
     pub(super) forgets: bool,
-    /// Worlds that are known to end calm.
-    pub(super) calm: Arc<Mutex<HashSet<World>>>,
+    /// Worlds that are known to come to rest.
+    pub(super) calm: Arc<Mutex<HashSet<ModelWorld>>>,
 }
 
-/// Something that happens.
+/// An event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Happening {
-    /// The next move is ordered.
+pub enum ModelEvent {
+    /// The next migration is claimed.
     Claim,
     /// A worker reads the record.
-    Look(usize),
-    /// A worker decides what to do next, and it is on its way.
-    Act(usize, Work),
-    /// What a worker did arrives, and the worker is free again.
+    ReadRecord(usize),
+    /// A worker decides what to do, and sends the message.
+    Act(usize, Message),
+    /// A worker's message arrives, and the worker can act again.
     Arrive(usize),
-    /// A worker crashes and starts again, or gives up: what it did stays on its
-    /// way.
-    Leave(usize),
-    /// What somebody did who no longer waits for it arrives, once more or for
-    /// the first time.
-    Again(usize),
-    /// A vote arrives, through a router that believes this.
+    /// A worker crashes and restarts, or gives up: its message becomes a stray.
+    Detach(usize),
+    /// A stray arrives, again or for the first time.
+    ArriveStray(usize),
+    /// A vote arrives, through a router with this belief.
     Vote {
-        /// Who votes.
+        /// The voter.
         voter: usize,
         /// Which of the voter's choices.
         choice: u8,
-        /// The shard that is believed to be the owner.
+        /// The shard that the router believes to be the owner.
         shard: usize,
-        /// The epoch that is believed.
+        /// The owner's epoch that the router believes.
         epoch: u8,
     },
-    /// A router that has both sides acknowledge carries what this shard has to the
-    /// other one, for all who wait.
+    /// A router copies this shard's rows to the other side, and acknowledges the writes
+    /// that wait for it.
     Mirror(usize),
-    /// A sealed shard takes votes again by itself: only with that rule broken.
-    Wake(usize),
+    /// A sealed shard takes votes again by itself, if that rule is broken.
+    UnsealByItself(usize),
 }
 
-impl MoveModel {
-    /// The protocol within bounds.
-    pub fn new(bounds: Bounds, rule: Rule) -> Self {
+impl MigrationModel {
+    /// Creates the model.
+    pub fn new(bounds: ModelBounds, rule: BrokenRule) -> Self {
         Self {
             bounds,
             rule,
-            forgets: rule == Rule::Kept,
+            forgets: rule == BrokenRule::None,
             calm: Arc::default(),
         }
     }
 
-    fn begin(&self) -> World {
-        let founded = shard::Fence::founded(ballast_domain::tenant::Epoch::FIRST);
-        let owner = Shard {
-            fence: Some(Fence::of(&founded)),
-            ..Shard::default()
+    fn begin(&self) -> ModelWorld {
+        let founded = shard::Fence::new_owner(ballast_domain::tenant::Epoch::FIRST);
+        let owner = ModelShard {
+            fence: Some(ModelFence::from_full(&founded)),
+            ..ModelShard::default()
         };
-        let route = Route::of(&moving::Route::placed(0));
-        World {
+        let route = ModelRoute::from_full(&moving::SliceRoute::placed(0));
+        ModelWorld {
             route,
-            shards: [owner, Shard::default()],
+            shards: [owner, ModelShard::default()],
             heard: [1 << route.epoch, 0],
             alone: [1 << route.epoch, 0],
             acknowledged: [0; CLIENTS],
             kept: [0; CLIENTS],
             lost: None,
             behind: None,
-            workers: [Worker::default(); WORKERS],
+            workers: [ModelWorker::default(); WORKERS],
             strays: Default::default(),
-            left: Left {
+            left: RemainingBudget {
                 moves: self.bounds.moves,
                 retreats: self.bounds.retreats,
                 strays: self.bounds.strays,
                 repairs: self.bounds.repairs,
-                give_ups: self.bounds.give_ups,
+                abandonments: self.bounds.abandonments,
                 leaves: self.bounds.leaves,
             },
         }
     }
 
-    /// What is acknowledged by now stays, whatever is given up later.
-    pub(super) fn keep(&self, world: &mut World) {
-        if self.bounds.give_ups > 0 {
+    /// From now on, abandoning an owner must not lose what is acknowledged so far.
+    pub(super) fn protect_acknowledged(&self, world: &mut ModelWorld) {
+        if self.bounds.abandonments > 0 {
             world.kept = world.acknowledged;
         }
     }
 
-    fn claim(&self, world: &mut World) -> Option<()> {
+    fn claim(&self, world: &mut ModelWorld) -> Option<()> {
         let begun = self.bounds.moves - world.left.moves;
-        let to: ShardNo = 1 - world.route.owner;
-        // Nothing is moved to where a copy was given up.
+        let to: ShardNumber = 1 - world.route.owner;
+        // No migration goes to an abandoned shard.
         if world.is_lost(usize::from(to)) {
             return None;
         }
-        // Nor where one waits to be removed.
+        // Nor to a shard with a copy that waits to be removed.
         if let Some((shard, epoch)) = world.behind
             && shard == to
         {
             let fence = world.shards[usize::from(to)].fence;
-            fence.filter(|fence| fence.holding == Held::Gone && fence.epoch >= epoch)?;
+            fence.filter(|fence| fence.holding == ModelHolding::Gone && fence.epoch >= epoch)?;
             world.behind = None;
         }
         let then = route::claim(
-            &world.route.whole(),
+            &world.route.to_full(),
             &small::name(begun * 4),
             to,
             self.bounds.sync,
         )
         .ok()?;
         world.left.moves -= 1;
-        self.keep(world);
-        self.swap(world, Route::of(&then));
+        self.protect_acknowledged(world);
+        self.swap(world, ModelRoute::from_full(&then));
         Some(())
     }
 
-    /// What a world becomes.
-    pub(super) fn after(&self, before: &World, happening: Happening) -> Option<World> {
+    /// Applies an event to a world.
+    pub(super) fn after(&self, before: &ModelWorld, happening: ModelEvent) -> Option<ModelWorld> {
         let mut world = *before;
         match happening {
-            Happening::Claim => self.claim(&mut world)?,
-            Happening::Look(worker) => world.workers[worker].seen = Some(world.route),
-            Happening::Act(worker, work) => {
-                if matches!(work, Work::Discard { .. }) {
+            ModelEvent::Claim => self.claim(&mut world)?,
+            ModelEvent::ReadRecord(worker) => world.workers[worker].seen = Some(world.route),
+            ModelEvent::Act(worker, work) => {
+                if matches!(work, Message::Discard { .. }) {
                     world.left.repairs = world.left.repairs.saturating_sub(1);
                 }
                 let this = &mut world.workers[worker];
-                this.letter = Some(work);
+                this.message = Some(work);
                 this.seen = match work {
-                    Work::Swap { then, .. } if self.rule == Rule::DecideFromNotes => Some(then),
-                    _ if self.rule == Rule::DecideFromNotes => this.seen,
+                    Message::UpdateRecord { then, .. }
+                        if self.rule == BrokenRule::DecideFromMemory =>
+                    {
+                        Some(then)
+                    }
+                    _ if self.rule == BrokenRule::DecideFromMemory => this.seen,
                     _ => None,
                 };
             }
-            Happening::Arrive(worker) => {
-                let work = world.workers[worker].letter.take()?;
+            ModelEvent::Arrive(worker) => {
+                let work = world.workers[worker].message.take()?;
                 self.deliver(&mut world, &work);
             }
-            Happening::Leave(worker) => {
-                let work = world.workers[worker].letter.take()?;
+            ModelEvent::Detach(worker) => {
+                let work = world.workers[worker].message.take()?;
                 let place = world.strays.iter().position(Option::is_none)?;
                 world.strays[place] = Some(work);
                 world.left.strays -= 1;
             }
-            Happening::Again(place) => {
+            ModelEvent::ArriveStray(place) => {
                 let work = world.strays[place]?;
                 self.deliver(&mut world, &work);
             }
-            Happening::Vote {
+            ModelEvent::Vote {
                 voter,
                 choice,
                 shard,
@@ -208,16 +212,17 @@ impl MoveModel {
             } => {
                 let taken = self.vote(&mut world.shards[shard], voter, choice, epoch);
                 let is_alone = world.alone[shard] & (1 << epoch) != 0;
-                // What a shard takes that was given up is given up, too.
-                if taken && (is_alone && !world.is_lost(shard) || self.rule == Rule::AckAlone) {
+                // An abandoned shard's writes do not count as acknowledged.
+                if taken && (is_alone && !world.is_lost(shard) || self.rule == BrokenRule::AckAlone)
+                {
                     let acknowledged = &mut world.acknowledged[voter];
                     *acknowledged = choice.max(*acknowledged);
                 }
             }
-            Happening::Mirror(shard) => self.mirror(&mut world, shard),
-            Happening::Wake(shard) => {
+            ModelEvent::Mirror(shard) => self.mirror(&mut world, shard),
+            ModelEvent::UnsealByItself(shard) => {
                 let fence = world.shards[shard].fence.as_mut()?;
-                fence.holding = Held::Owner;
+                fence.holding = ModelHolding::Owner;
             }
         }
         if self.forgets {
@@ -226,53 +231,54 @@ impl MoveModel {
         Some(world.canonical())
     }
 
-    fn everything(&self, world: &World, all: &mut Vec<Happening>) {
+    fn all_events(&self, world: &ModelWorld, all: &mut Vec<ModelEvent>) {
         if world.left.moves > 0 && world.route.moving.is_none() {
-            all.push(Happening::Claim);
+            all.push(ModelEvent::Claim);
         }
         for worker in 0..usize::from(self.bounds.workers) {
-            self.of_worker(world, worker, all);
+            self.worker_events(world, worker, all);
         }
         for place in 0..world.strays.len() {
             if world.strays[place].is_some() {
-                all.push(Happening::Again(place));
+                all.push(ModelEvent::ArriveStray(place));
             }
         }
-        self.votes(world, all);
+        self.vote_events(world, all);
         if self.bounds.sync {
-            all.extend((0..2).map(Happening::Mirror));
+            all.extend((0..2).map(ModelEvent::Mirror));
         }
-        if self.rule == Rule::UnsealByClock {
-            let sealed = |shard: &usize| world.shards[*shard].holding() == Some(Held::Sealed);
-            all.extend((0..2).filter(sealed).map(Happening::Wake));
+        if self.rule == BrokenRule::UnsealByClock {
+            let sealed =
+                |shard: &usize| world.shards[*shard].holding() == Some(ModelHolding::Sealed);
+            all.extend((0..2).filter(sealed).map(ModelEvent::UnsealByItself));
         }
     }
 
-    fn of_worker(&self, world: &World, worker: usize, all: &mut Vec<Happening>) {
+    fn worker_events(&self, world: &ModelWorld, worker: usize, all: &mut Vec<ModelEvent>) {
         let this = &world.workers[worker];
-        if this.letter.is_some() {
-            all.push(Happening::Arrive(worker));
+        if this.message.is_some() {
+            all.push(ModelEvent::Arrive(worker));
             if world.left.strays > 0 {
-                all.push(Happening::Leave(worker));
+                all.push(ModelEvent::Detach(worker));
             }
             return;
         }
         let works = self.acts(world, worker);
-        all.extend(works.into_iter().map(|work| Happening::Act(worker, work)));
+        all.extend(works.into_iter().map(|work| ModelEvent::Act(worker, work)));
         if self.bounds.torn && this.seen != Some(world.route) && world.route.moving.is_some() {
-            all.push(Happening::Look(worker));
+            all.push(ModelEvent::ReadRecord(worker));
         }
     }
 
-    /// Votes that arrive: of any choice that was made, through a router that
-    /// believes anything that was ever true.
-    fn votes(&self, world: &World, all: &mut Vec<Happening>) {
+    /// Votes that can arrive: any choice that was made, through a router that believes
+    /// anything that was ever true.
+    fn vote_events(&self, world: &ModelWorld, all: &mut Vec<ModelEvent>) {
         for voter in 0..usize::from(self.bounds.clients) {
             let made = (world.acknowledged[voter] + 1).min(self.bounds.choices);
             for choice in 1..=made {
                 for shard in 0..world.shards.len() {
                     let believed = (0..32).filter(|epoch| world.heard[shard] & (1 << epoch) != 0);
-                    all.extend(believed.map(|epoch| Happening::Vote {
+                    all.extend(believed.map(|epoch| ModelEvent::Vote {
                         voter,
                         choice,
                         shard,
@@ -284,24 +290,27 @@ impl MoveModel {
     }
 }
 
-impl Model for MoveModel {
-    type State = World;
-    type Action = Happening;
+impl Model for MigrationModel {
+    type State = ModelWorld;
+    type Action = ModelEvent;
 
-    fn init_states(&self) -> Vec<World> {
+    fn init_states(&self) -> Vec<ModelWorld> {
         vec![self.begin()]
     }
 
-    fn actions(&self, world: &World, actions: &mut Vec<Happening>) {
-        self.everything(world, actions);
+    fn actions(&self, world: &ModelWorld, actions: &mut Vec<ModelEvent>) {
+        self.all_events(world, actions);
     }
 
-    fn next_state(&self, world: &World, happening: Happening) -> Option<World> {
-        // What changes nothing need not be looked at again.
+    fn next_state(&self, world: &ModelWorld, happening: ModelEvent) -> Option<ModelWorld> {
+        // An event that changes nothing need not be explored.
         self.after(world, happening).filter(|after| after != world)
     }
 
     fn properties(&self) -> Vec<Property<Self>> {
-        Claim::ALL.iter().map(|claim| claim.property()).collect()
+        Invariant::ALL
+            .iter()
+            .map(|claim| claim.property())
+            .collect()
     }
 }

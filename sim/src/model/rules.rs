@@ -1,77 +1,79 @@
-//! The protocol as it is, or with one rule broken: what the claims must notice.
+//! The rules of the protocol that the checker can break, one at a time. The invariants
+//! must notice each.
 
-/// Which rule is broken.
+/// The rule that is broken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Rule {
-    /// None: the protocol as it is shipped.
-    Kept,
-    /// Shards do not look at epochs.
+pub enum BrokenRule {
+    /// None: the protocol as shipped.
+    None,
+    /// Shards ignore epochs.
     NoFence,
-    /// What was equal before the seal is taken for equal after it.
+    /// Both sides count as equal after the seal if they were equal before it.
     PositionBeforeSeal,
-    /// The source is sealed before the record says that it will be.
+    /// The source is sealed before the record says so.
     SealBeforeRecord,
-    /// Routers are told, and the target takes over, before the record says so.
+    /// Routers learn of the new owner, and the target takes over, before the commit.
     PublishBeforeCommit,
-    /// The target takes over before the record says so.
+    /// The target takes over before the commit.
     ActivateBeforeCommit,
-    /// Data is removed whatever the shard is to the slice.
+    /// A shard removes data whatever its fence says.
     CleanupWithoutFence,
-    /// The source is unsealed without the record saying that the move is off.
+    /// The source is unsealed without aborting the migration in the record.
     UnsealWithoutAbort,
-    /// A shard that is sealed takes votes again after a while.
+    /// A sealed shard takes votes again after a while, by itself.
     UnsealByClock,
-    /// A move that is off leaves the epoch as it was.
+    /// An aborted migration does not raise the owner's epoch.
     EpochReused,
-    /// Which epochs were given out is forgotten with the move.
+    /// The highest epoch issued is forgotten at the end of a migration.
     SpentForgotten,
-    /// A way back has no fresh epoch.
+    /// A reverse migration does not take a new epoch.
     ReverseAtOldEpoch,
-    /// A move is called off after its cutover as it was before it.
+    /// A migration is aborted after its cutover as if before it.
     AbortAfterCommit,
-    /// Workers go by what they did, not by the record.
-    DecideFromNotes,
-    /// The record is changed although it is no longer what was seen.
+    /// Workers decide from what they remember, not from the record.
+    DecideFromMemory,
+    /// The record is written without comparing it with the one that was read.
     SwapWithoutCompare,
-    /// Late workers are not told from others.
+    /// Shards accept the tokens of late workers.
     NoToken,
-    /// Of two versions of a row the last one to come stays.
+    /// Of two versions of a row, the one that arrives last wins.
     NoVersions,
-    /// Equal in number is taken for equal.
-    CountForDigest,
-    /// Rows come without what tells a repetition from a new vote.
-    HistoryLeftBehind,
-    /// A vote that is tried again is taken for a new one.
-    RetryIsNew,
-    /// A seal does not wait for what was let in before it.
-    SealIsNoBarrier,
-    /// What was ordered before a move was called off may still come true.
-    NoGravestone,
-    /// The target is not made ready before both sides are compared.
-    NeverReady,
-    /// Shards forget rows for whoever orders it, however long ago they looked.
+    /// Both sides count as equal if they have the same number of rows.
+    CountInsteadOfDigest,
+    /// Rows are copied without the request ids that identify repeated votes.
+    RequestsNotCopied,
+    /// A retried vote counts as a new one.
+    RetryCountedAgain,
+    /// A seal does not wait for writes that were admitted before it.
+    SealWithoutBarrier,
+    /// A purge leaves no tombstone, so delayed commands of an aborted migration take
+    /// effect.
+    NoTombstone,
+    /// The target can still discard rows after both sides were compared.
+    ReadySkipped,
+    /// Shards discard rows for workers with a stale observation.
     DiscardAtAnyTime,
-    /// What is read from a sealed shard is told without asking the record.
-    SealedIsTrusted,
-    /// Who takes over from a shard that is given up does so at its epoch.
-    GiveUpAtOldEpoch,
-    /// A source is given up before everything is at its target.
-    GiveUpForth,
-    /// The copy that was given up is removed.
-    LostIsPurged,
-    /// A way back that was begun without its owner is gone on with as if the
-    /// owner had been told that it is one.
-    ForsakenIsReturnedTo,
-    /// A write is acknowledged when the owner has it, though both sides should.
+    /// Reads of a sealed shard are answered without checking the record.
+    SealedReadsTrusted,
+    /// The successor of an abandoned owner takes over at the owner's epoch.
+    AbandonAtOldEpoch,
+    /// A forward migration abandons its source before the target has everything.
+    AbandonForward,
+    /// The data of an abandoned owner is removed.
+    AbandonedCopyPurged,
+    /// A reverse migration that started without its owner continues as if the owner
+    /// knew that it owns the slice.
+    RetreatToAbandonedOwner,
+    /// A write is acknowledged when the owner has it, although both sides should.
     AckAlone,
-    /// A copy takes what routers carry to it whatever it is by now.
+    /// A copy accepts rows from routers whatever its fence says.
     MirrorAnywhere,
-    /// Where a copy is left there seems to be none, and nobody looks again.
-    LeftUnburied,
+    /// A copy that is left counts as removed, so it is never removed.
+    LeftoverNotTracked,
 }
 
-impl Rule {
-    /// The ways to break it.
+impl BrokenRule {
+    /// All rules that can be broken.
     pub const BROKEN: [Self; 31] = [
         Self::NoFence,
         Self::PositionBeforeSeal,
@@ -85,24 +87,24 @@ impl Rule {
         Self::SpentForgotten,
         Self::ReverseAtOldEpoch,
         Self::AbortAfterCommit,
-        Self::DecideFromNotes,
+        Self::DecideFromMemory,
         Self::SwapWithoutCompare,
         Self::NoToken,
         Self::NoVersions,
-        Self::CountForDigest,
-        Self::HistoryLeftBehind,
-        Self::RetryIsNew,
-        Self::SealIsNoBarrier,
-        Self::NoGravestone,
-        Self::NeverReady,
+        Self::CountInsteadOfDigest,
+        Self::RequestsNotCopied,
+        Self::RetryCountedAgain,
+        Self::SealWithoutBarrier,
+        Self::NoTombstone,
+        Self::ReadySkipped,
         Self::DiscardAtAnyTime,
-        Self::SealedIsTrusted,
-        Self::GiveUpAtOldEpoch,
-        Self::GiveUpForth,
-        Self::LostIsPurged,
-        Self::ForsakenIsReturnedTo,
+        Self::SealedReadsTrusted,
+        Self::AbandonAtOldEpoch,
+        Self::AbandonForward,
+        Self::AbandonedCopyPurged,
+        Self::RetreatToAbandonedOwner,
         Self::AckAlone,
         Self::MirrorAnywhere,
-        Self::LeftUnburied,
+        Self::LeftoverNotTracked,
     ];
 }

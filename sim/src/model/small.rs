@@ -1,33 +1,33 @@
-//! The product's types, small: numbers instead of names, so that a world is a
-//! few bytes that are copied and hashed in no time.
+//! Small versions of the product's types: numbers instead of names, so that a world is
+//! a few bytes that are cheap to copy and hash.
 //!
-//! Nothing is decided here. What a worker does next and what becomes of a fence
-//! is asked of the product, in its own types, and the answer is made small
-//! again. Both are pure, so an answer is asked for once and remembered.
+//! This module decides nothing. It converts a question to the product's types, asks the
+//! product for a worker's next action or a fence's next state, and converts the answer
+//! back. The product's functions are pure, so answers are memoized.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use ballast_domain::moving::{self, MoveId};
+use ballast_domain::moving::{self, MigrationId};
 use ballast_domain::tenant::Epoch;
-use ballast_migration_engine::protocol::{self, View, Wish};
+use ballast_migration_engine::protocol::{self, MigrationIntent, ObservedMigration};
 use ballast_vote_shard::shard::{self, Holding};
 
 /// A shard's number: 0 owns the slice at first.
-pub(super) type ShardNo = u8;
-/// A move's number: four times the number of its order, and how often it was
-/// turned round.
-pub(super) type MoveNo = u8;
+pub(super) type ShardNumber = u8;
+/// A migration's number: four times its sequence number, plus how often it was
+/// reversed.
+pub(super) type MigrationNumber = u8;
 
-/// How far a move is.
+/// A migration's phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Phase {
+pub enum ModelPhase {
     /// The data is copied.
     Copying,
-    /// The source is to be sealed, at this epoch, or is.
+    /// The source is being sealed at this epoch.
     Sealing(u8),
-    /// It is not to be.
+    /// The migration is being aborted.
     Aborting,
     /// The target owns it; the source keeps its copy.
     Window,
@@ -35,67 +35,67 @@ pub enum Phase {
     Cleaning,
 }
 
-/// A move at work.
+/// An active migration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Moving {
+pub struct ModelMigration {
     /// Its number.
-    pub id: MoveNo,
-    /// The shard that the slice is to leave.
-    pub from: ShardNo,
-    /// The shard that it is to come to.
-    pub to: ShardNo,
+    pub id: MigrationNumber,
+    /// The source.
+    pub from: ShardNumber,
+    /// The target.
+    pub to: ShardNumber,
     /// The epoch that the target is prepared at.
     pub prepared: u8,
-    /// Whether what only the source has is given up.
+    /// Whether the source is abandoned.
     pub gives_up: bool,
-    /// Whether both sides acknowledge after the cutover.
+    /// Whether both sides acknowledge writes after the cutover.
     pub sync: bool,
-    /// How far it is.
-    pub phase: Phase,
+    /// Its phase.
+    pub phase: ModelPhase,
 }
 
 /// The slice's record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Route {
-    /// The shard that owns it.
-    pub owner: ShardNo,
-    /// The epoch that it owns it at.
+pub struct ModelRoute {
+    /// The owner.
+    pub owner: ShardNumber,
+    /// The owner's epoch.
     pub epoch: u8,
-    /// The highest epoch that was ever given out.
+    /// The highest epoch that was ever issued.
     pub spent: u8,
-    /// The move that is at work on it.
-    pub moving: Option<Moving>,
-    /// The last move, and whether it came to its target.
-    pub last: Option<(MoveNo, bool)>,
+    /// The active migration.
+    pub moving: Option<ModelMigration>,
+    /// The last migration, and whether it reached its target.
+    pub last: Option<(MigrationNumber, bool)>,
 }
 
-/// On whose behalf a shard is told something.
+/// The token of a command to a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Order {
-    /// The move.
-    pub id: MoveNo,
-    /// The token's two parts: the epoch that the move's target is prepared at,
-    /// and the worker's lease.
+pub struct ModelToken {
+    /// The migration.
+    pub id: MigrationNumber,
+    /// The token's two parts: the epoch that the migration's target is prepared at, and
+    /// the worker's lease.
     pub token: (u8, u8),
 }
 
-/// What a shard remembers of the slice.
+/// A shard's fence for the slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Fence {
+pub struct ModelFence {
     /// The epoch.
     pub epoch: u8,
-    /// What the slice is to the shard.
-    pub holding: Held,
-    /// The move that changed it last.
-    pub id: Option<MoveNo>,
+    /// What the shard holds.
+    pub holding: ModelHolding,
+    /// The migration that changed it last.
+    pub id: Option<MigrationNumber>,
     /// The highest token.
     pub token: (u8, u8),
 }
 
-/// What the slice is to the shard.
+/// What a shard holds of the slice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "as in the product")]
-pub enum Held {
+pub enum ModelHolding {
     Importing,
     Owner,
     Sealed,
@@ -103,10 +103,10 @@ pub enum Held {
     Gone,
 }
 
-/// What a shard is told.
+/// A command to a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[allow(missing_docs, reason = "as in the product")]
-pub enum Op {
+pub enum ModelCommand {
     Prepare(u8),
     Ready(u8),
     Seal(u8),
@@ -116,12 +116,12 @@ pub enum Op {
     Purge(u8),
 }
 
-/// The next thing to do.
+/// The next action of a worker.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Step {
-    Swap(Route),
-    Order(ShardNo, Op),
-    Copy,
+pub(super) enum ModelAction {
+    UpdateRecord(ModelRoute),
+    SendCommand(ShardNumber, ModelCommand),
+    CopyData,
     Watch,
     Nothing,
 }
@@ -135,28 +135,28 @@ fn large(epoch: u8) -> Epoch {
     Epoch(epoch.into())
 }
 
-pub(super) fn name(id: MoveNo) -> MoveId {
-    let first = MoveId(format!("m{}", id / 4));
-    (0..id % 4).fold(first, |id, _| id.back())
+pub(super) fn name(id: MigrationNumber) -> MigrationId {
+    let first = MigrationId(format!("m{}", id / 4));
+    (0..id % 4).fold(first, |id, _| id.way_back())
 }
 
-fn number(id: &MoveId) -> MoveNo {
+fn number(id: &MigrationId) -> MigrationNumber {
     (0..=u8::MAX).find(|no| name(*no) == *id).unwrap_or(u8::MAX)
 }
 
 pub(super) fn token((prepared, lease): (u8, u8)) -> u64 {
-    protocol::token(large(prepared), lease.into())
+    protocol::command_token(large(prepared), lease.into())
 }
 
 fn parts(token: u64) -> (u8, u8) {
-    let leases = protocol::token(Epoch(1), 0);
+    let leases = protocol::command_token(Epoch(1), 0);
     (byte(token / leases), byte(token % leases))
 }
 
-impl Route {
-    /// The record as the product has it.
-    pub(super) fn whole(&self) -> moving::Route<ShardNo> {
-        let moving = self.moving.map(|small| moving::Moving {
+impl ModelRoute {
+    /// Converts to the product's type.
+    pub(super) fn to_full(&self) -> moving::SliceRoute<ShardNumber> {
+        let moving = self.moving.map(|small| moving::ActiveMigration {
             move_id: name(small.id),
             from: small.from,
             to: small.to,
@@ -164,20 +164,20 @@ impl Route {
             gives_up: small.gives_up,
             sync: small.sync,
             phase: match small.phase {
-                Phase::Copying => moving::Phase::Copying,
-                Phase::Sealing(epoch) => moving::Phase::Sealing {
+                ModelPhase::Copying => moving::MigrationPhase::Copying,
+                ModelPhase::Sealing(epoch) => moving::MigrationPhase::Sealing {
                     epoch: large(epoch),
                 },
-                Phase::Aborting => moving::Phase::Aborting,
-                Phase::Window => moving::Phase::Window,
-                Phase::Cleaning => moving::Phase::Cleaning,
+                ModelPhase::Aborting => moving::MigrationPhase::Aborting,
+                ModelPhase::Window => moving::MigrationPhase::Window,
+                ModelPhase::Cleaning => moving::MigrationPhase::Cleaning,
             },
         });
-        let last = self.last.map(|(id, moved)| moving::Ended {
+        let last = self.last.map(|(id, moved)| moving::LastMigration {
             move_id: name(id),
             moved,
         });
-        moving::Route {
+        moving::SliceRoute {
             owner: self.owner,
             epoch: large(self.epoch),
             spent: large(self.spent),
@@ -186,9 +186,9 @@ impl Route {
         }
     }
 
-    /// The product's record, small.
-    pub(super) fn of(whole: &moving::Route<ShardNo>) -> Self {
-        let moving = whole.moving.as_ref().map(|whole| Moving {
+    /// Converts from the product's type.
+    pub(super) fn from_full(whole: &moving::SliceRoute<ShardNumber>) -> Self {
+        let moving = whole.moving.as_ref().map(|whole| ModelMigration {
             id: number(&whole.move_id),
             from: whole.from,
             to: whole.to,
@@ -196,11 +196,11 @@ impl Route {
             gives_up: whole.gives_up,
             sync: whole.sync,
             phase: match whole.phase {
-                moving::Phase::Copying => Phase::Copying,
-                moving::Phase::Sealing { epoch } => Phase::Sealing(byte(epoch.0)),
-                moving::Phase::Aborting => Phase::Aborting,
-                moving::Phase::Window => Phase::Window,
-                moving::Phase::Cleaning => Phase::Cleaning,
+                moving::MigrationPhase::Copying => ModelPhase::Copying,
+                moving::MigrationPhase::Sealing { epoch } => ModelPhase::Sealing(byte(epoch.0)),
+                moving::MigrationPhase::Aborting => ModelPhase::Aborting,
+                moving::MigrationPhase::Window => ModelPhase::Window,
+                moving::MigrationPhase::Cleaning => ModelPhase::Cleaning,
             },
         });
         let last = whole.last.as_ref();
@@ -213,71 +213,70 @@ impl Route {
         }
     }
 
-    /// Whether the owner alone acknowledges, as the product has it.
+    /// Whether the owner alone acknowledges, according to the product.
     pub(super) fn is_alone(&self) -> bool {
-        let moving = self.whole().moving;
+        let moving = self.to_full().moving;
         moving.is_none_or(|moving| moving.also_durable_on().is_none())
     }
 
-    /// The record without its move, if that has nothing left to do but to remove a
-    /// copy.
+    /// The record after `release`, if only a copy is left to remove.
     pub(super) fn released(&self) -> Option<Self> {
         let id = name(self.moving?.id);
-        let then = protocol::route::release(&self.whole(), &id);
-        then.ok().map(|then| Self::of(&then))
+        let then = protocol::route::release(&self.to_full(), &id);
+        then.ok().map(|then| Self::from_full(&then))
     }
 
-    /// The record by which the owner alone acknowledges, if both do.
+    /// The record after `relax`, if both sides acknowledge.
     pub(super) fn relaxed(&self) -> Option<Self> {
         let id = name(self.moving?.id);
-        protocol::route::relax(&self.whole(), &id)
+        protocol::route::relax(&self.to_full(), &id)
             .ok()
-            .map(|then| Self::of(&then))
+            .map(|then| Self::from_full(&then))
     }
 
     pub(super) fn gives_up(&self) -> bool {
         self.moving.is_some_and(|moving| moving.gives_up)
     }
 
-    pub(super) fn phase(&self) -> Option<Phase> {
+    pub(super) fn phase(&self) -> Option<ModelPhase> {
         self.moving.map(|moving| moving.phase)
     }
 }
 
-impl Order {
-    pub(super) fn whole(&self) -> shard::Order {
-        shard::Order {
+impl ModelToken {
+    pub(super) fn to_full(&self) -> shard::MigrationToken {
+        shard::MigrationToken {
             move_id: name(self.id),
             token: token(self.token),
         }
     }
 }
 
-impl Fence {
-    pub(super) fn whole(&self) -> shard::Fence {
+impl ModelFence {
+    pub(super) fn to_full(&self) -> shard::Fence {
         shard::Fence {
             epoch: large(self.epoch),
             holding: match self.holding {
-                Held::Importing => Holding::Importing,
-                Held::Owner => Holding::Owner,
-                Held::Sealed => Holding::Sealed,
-                Held::Retired => Holding::Retired,
-                Held::Gone => Holding::Gone,
+                ModelHolding::Importing => Holding::Importing,
+                ModelHolding::Owner => Holding::Owner,
+                ModelHolding::Sealed => Holding::Sealed,
+                ModelHolding::Retired => Holding::Retired,
+                ModelHolding::Gone => Holding::Gone,
             },
             move_id: self.id.map(name),
             token: token(self.token),
         }
     }
 
-    pub(super) fn of(whole: &shard::Fence) -> Self {
+    pub(super) fn from_full(whole: &shard::Fence) -> Self {
         Self {
             epoch: byte(whole.epoch.0),
             holding: match whole.holding {
-                Holding::Importing => Held::Importing,
-                Holding::Owner => Held::Owner,
-                Holding::Sealed => Held::Sealed,
-                Holding::Retired => Held::Retired,
-                Holding::Gone => Held::Gone,
+                Holding::Importing => ModelHolding::Importing,
+                Holding::Owner => ModelHolding::Owner,
+                Holding::Sealed => ModelHolding::Sealed,
+                Holding::Retired => ModelHolding::Retired,
+                Holding::Gone => ModelHolding::Gone,
             },
             id: whole.move_id.as_ref().map(number),
             token: parts(whole.token),
@@ -285,20 +284,20 @@ impl Fence {
     }
 }
 
-impl Op {
-    fn of(whole: protocol::Op) -> Self {
+impl ModelCommand {
+    fn from_full(whole: protocol::FenceCommand) -> Self {
         match whole {
-            protocol::Op::Prepare(epoch) => Self::Prepare(byte(epoch.0)),
-            protocol::Op::Ready(epoch) => Self::Ready(byte(epoch.0)),
-            protocol::Op::Seal(epoch) => Self::Seal(byte(epoch.0)),
-            protocol::Op::Reinstate(epoch) => Self::Reinstate(byte(epoch.0)),
-            protocol::Op::Activate(epoch) => Self::Activate(byte(epoch.0)),
-            protocol::Op::Retire(epoch) => Self::Retire(byte(epoch.0)),
-            protocol::Op::Purge(epoch) => Self::Purge(byte(epoch.0)),
+            protocol::FenceCommand::Prepare(epoch) => Self::Prepare(byte(epoch.0)),
+            protocol::FenceCommand::Ready(epoch) => Self::Ready(byte(epoch.0)),
+            protocol::FenceCommand::Seal(epoch) => Self::Seal(byte(epoch.0)),
+            protocol::FenceCommand::Reinstate(epoch) => Self::Reinstate(byte(epoch.0)),
+            protocol::FenceCommand::Activate(epoch) => Self::Activate(byte(epoch.0)),
+            protocol::FenceCommand::Retire(epoch) => Self::Retire(byte(epoch.0)),
+            protocol::FenceCommand::Purge(epoch) => Self::Purge(byte(epoch.0)),
         }
     }
 
-    /// The epoch that it is told with.
+    /// The command's epoch.
     pub(super) fn epoch(self) -> u8 {
         match self {
             Self::Prepare(epoch)
@@ -312,153 +311,161 @@ impl Op {
     }
 }
 
-/// What is seen of a move.
+/// What a worker observed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) struct Seen {
-    pub route: Route,
-    pub source: Option<Fence>,
-    pub target: Option<Fence>,
+pub(super) struct ModelObservation {
+    pub route: ModelRoute,
+    pub source: Option<ModelFence>,
+    pub target: Option<ModelFence>,
     pub equal: bool,
-    pub wish: Wish,
+    pub intent: MigrationIntent,
 }
 
-/// What the product does next about what is seen.
-pub(super) fn next(seen: &Seen) -> Step {
+/// Asks the product for the next action.
+pub(super) fn next_action(seen: &ModelObservation) -> ModelAction {
     thread_local! {
-        static KNOWN: RefCell<HashMap<Seen, Step>> = RefCell::default();
+        static CACHE: RefCell<HashMap<ModelObservation, ModelAction>> = RefCell::default();
     }
-    remembered(&KNOWN, *seen, || {
+    memoized(&CACHE, *seen, || {
         let Some(moving) = seen.route.moving else {
-            return Step::Nothing;
+            return ModelAction::Nothing;
         };
-        let view = View {
-            route: seen.route.whole(),
-            source: seen.source.map(|fence| fence.whole()),
-            target: seen.target.map(|fence| fence.whole()),
+        let view = ObservedMigration {
+            route: seen.route.to_full(),
+            source: seen.source.map(|fence| fence.to_full()),
+            target: seen.target.map(|fence| fence.to_full()),
             equal: seen.equal,
-            wish: seen.wish,
+            intent: seen.intent,
         };
-        match protocol::next(&name(moving.id), &view) {
-            protocol::Step::Swap(then) => Step::Swap(Route::of(&then)),
-            protocol::Step::Order(shard, op) => Step::Order(shard, Op::of(op)),
-            protocol::Step::Copy => Step::Copy,
-            protocol::Step::Watch => Step::Watch,
-            protocol::Step::Over { .. } | protocol::Step::Unknown => Step::Nothing,
+        match protocol::next_action(&name(moving.id), &view) {
+            protocol::ProtocolAction::UpdateRecord(then) => {
+                ModelAction::UpdateRecord(ModelRoute::from_full(&then))
+            }
+            protocol::ProtocolAction::SendCommand(shard, op) => {
+                ModelAction::SendCommand(shard, ModelCommand::from_full(op))
+            }
+            protocol::ProtocolAction::CopyData => ModelAction::CopyData,
+            protocol::ProtocolAction::Watch => ModelAction::Watch,
+            protocol::ProtocolAction::Ended { .. } | protocol::ProtocolAction::Unknown => {
+                ModelAction::Nothing
+            }
         }
     })
 }
 
-/// A fence, and what it is told.
-type Told = (Option<Fence>, Op, Order);
+/// A fence and a command: the key of the cache.
+type CommandKey = (Option<ModelFence>, ModelCommand, ModelToken);
 
-/// What the product makes of a fence that is told something; none if it is
-/// refused.
-pub(super) fn told(fence: Option<Fence>, op: Op, order: Order) -> Option<Fence> {
+/// Asks the product for the fence after a command; `None` if it refuses.
+pub(super) fn apply_command(
+    fence: Option<ModelFence>,
+    op: ModelCommand,
+    order: ModelToken,
+) -> Option<ModelFence> {
     thread_local! {
-        static KNOWN: RefCell<HashMap<Told, Option<Fence>>> =
+        static CACHE: RefCell<HashMap<CommandKey, Option<ModelFence>>> =
             RefCell::default();
     }
-    remembered(&KNOWN, (fence, op, order), || {
-        let (known, order) = (fence.map(|fence| fence.whole()), order.whole());
+    memoized(&CACHE, (fence, op, order), || {
+        let (known, order) = (fence.map(|fence| fence.to_full()), order.to_full());
         let (held, epoch) = (known.as_ref(), large(op.epoch()));
         let then = match op {
-            Op::Prepare(_) => shard::Fence::prepare(held, epoch, &order).ok()?,
-            Op::Ready(_) => held?.ready(epoch, &order).ok()?,
-            Op::Seal(_) => held?.seal(epoch, &order).ok()?,
-            Op::Reinstate(_) => held?.unseal(epoch, &order).ok()?,
-            Op::Activate(_) => held?.activate(epoch, &order).ok()?,
-            Op::Retire(_) => held?.retire(epoch, &order).ok()?,
-            Op::Purge(_) => {
+            ModelCommand::Prepare(_) => shard::Fence::prepare(held, epoch, &order).ok()?,
+            ModelCommand::Ready(_) => held?.mark_ready(epoch, &order).ok()?,
+            ModelCommand::Seal(_) => held?.seal(epoch, &order).ok()?,
+            ModelCommand::Reinstate(_) => held?.unseal(epoch, &order).ok()?,
+            ModelCommand::Activate(_) => held?.activate(epoch, &order).ok()?,
+            ModelCommand::Retire(_) => held?.retire(epoch, &order).ok()?,
+            ModelCommand::Purge(_) => {
                 if let Some(held) = held {
                     held.may_purge(&order).ok()?;
                 }
-                shard::Fence::gone(held, epoch, &order)
+                shard::Fence::purged(held, epoch, &order)
             }
         };
-        Some(Fence::of(&then))
+        Some(ModelFence::from_full(&then))
     })
 }
 
-/// Whether a move is a way back.
-pub(super) fn is_back(id: MoveNo) -> bool {
+/// Whether this is a reverse migration.
+pub(super) fn is_back(id: MigrationNumber) -> bool {
     !id.is_multiple_of(4)
 }
 
-/// A fence, and the epoch at which its shard was given up.
-type GivenUp = (Option<Fence>, u8);
+/// A fence, and the epoch at which its shard was abandoned.
+type DisownKey = (Option<ModelFence>, u8);
 
-/// What the product tells a shard that was given up.
-pub(super) fn disown(fence: Option<Fence>, epoch: u8) -> Option<Op> {
+/// Asks the product for the command to an abandoned shard.
+pub(super) fn disown_command(fence: Option<ModelFence>, epoch: u8) -> Option<ModelCommand> {
     thread_local! {
-        static KNOWN: RefCell<HashMap<GivenUp, Option<Op>>> = RefCell::default();
+        static CACHE: RefCell<HashMap<DisownKey, Option<ModelCommand>>> = RefCell::default();
     }
-    remembered(&KNOWN, (fence, epoch), || {
-        let fence = fence.map(|fence| fence.whole());
-        protocol::disown(&fence, large(epoch)).map(Op::of)
+    memoized(&CACHE, (fence, epoch), || {
+        let fence = fence.map(|fence| fence.to_full());
+        protocol::disown_command(&fence, large(epoch)).map(ModelCommand::from_full)
     })
 }
 
-/// Whether the product takes rows in for an order.
-pub(super) fn may_import(fence: Option<Fence>, order: Order) -> bool {
+/// Whether the product imports rows with this token.
+pub(super) fn may_import(fence: Option<ModelFence>, order: ModelToken) -> bool {
     thread_local! {
-        static KNOWN: RefCell<HashMap<(Option<Fence>, Order), bool>> = RefCell::default();
+        static CACHE: RefCell<HashMap<(Option<ModelFence>, ModelToken), bool>> = RefCell::default();
     }
-    remembered(&KNOWN, (fence, order), || {
-        fence.is_some_and(|fence| fence.whole().may_import(&order.whole()).is_ok())
+    memoized(&CACHE, (fence, order), || {
+        fence.is_some_and(|fence| fence.to_full().may_import(&order.to_full()).is_ok())
     })
 }
 
-/// A fence, the epoch that somebody knows of, and the order.
-type Discarded = (Option<Fence>, u8, Order);
+/// A fence, the sender's highest known epoch, and the token.
+type DiscardKey = (Option<ModelFence>, u8, ModelToken);
 
-/// Whether the product forgets rows for an order of somebody who knows of no
-/// later epoch.
-pub(super) fn may_discard(fence: Option<Fence>, known: u8, order: Order) -> bool {
+/// Whether the product discards rows for a sender that knows no later epoch.
+pub(super) fn may_discard(fence: Option<ModelFence>, known: u8, order: ModelToken) -> bool {
     thread_local! {
-        static KNOWN: RefCell<HashMap<Discarded, bool>> = RefCell::default();
+        static CACHE: RefCell<HashMap<DiscardKey, bool>> = RefCell::default();
     }
-    remembered(&KNOWN, (fence, known, order), || {
-        let fence = fence.map(|fence| fence.whole());
-        fence.is_some_and(|fence| fence.may_discard(large(known), &order.whole()).is_ok())
+    memoized(&CACHE, (fence, known, order), || {
+        let fence = fence.map(|fence| fence.to_full());
+        fence.is_some_and(|fence| fence.may_discard(large(known), &order.to_full()).is_ok())
     })
 }
 
-/// Whether the product takes a write at an epoch.
-pub(super) fn admits(fence: Option<Fence>, epoch: u8) -> bool {
+/// Whether the product accepts a write at an epoch.
+pub(super) fn admits(fence: Option<ModelFence>, epoch: u8) -> bool {
     thread_local! {
-        static KNOWN: RefCell<HashMap<(Option<Fence>, u8), bool>> = RefCell::default();
+        static CACHE: RefCell<HashMap<(Option<ModelFence>, u8), bool>> = RefCell::default();
     }
-    remembered(&KNOWN, (fence, epoch), || {
-        let whole = fence.map(|fence| fence.whole());
+    memoized(&CACHE, (fence, epoch), || {
+        let whole = fence.map(|fence| fence.to_full());
         shard::Fence::admits(whole.as_ref(), large(epoch)).is_ok()
     })
 }
 
-/// Whether the product asks the record about what it reads under this fence.
-pub(super) fn must_be_confirmed(fence: Option<Fence>) -> bool {
+/// Whether the product checks the record before it answers a read under this fence.
+pub(super) fn must_be_confirmed(fence: Option<ModelFence>) -> bool {
     thread_local! {
-        static KNOWN: RefCell<HashMap<Option<Fence>, bool>> = RefCell::default();
+        static CACHE: RefCell<HashMap<Option<ModelFence>, bool>> = RefCell::default();
     }
-    remembered(&KNOWN, fence, || {
-        let whole = fence.map(|fence| fence.whole());
+    memoized(&CACHE, fence, || {
+        let whole = fence.map(|fence| fence.to_full());
         shard::Fence::must_be_confirmed(whole.as_ref())
     })
 }
 
-/// Whether the product reads at an epoch.
-pub(super) fn serves(fence: Option<Fence>, epoch: u8) -> bool {
+/// Whether the product answers a read at an epoch.
+pub(super) fn serves(fence: Option<ModelFence>, epoch: u8) -> bool {
     thread_local! {
-        static KNOWN: RefCell<HashMap<(Option<Fence>, u8), bool>> = RefCell::default();
+        static CACHE: RefCell<HashMap<(Option<ModelFence>, u8), bool>> = RefCell::default();
     }
-    remembered(&KNOWN, (fence, epoch), || {
-        let whole = fence.map(|fence| fence.whole());
+    memoized(&CACHE, (fence, epoch), || {
+        let whole = fence.map(|fence| fence.to_full());
         shard::Fence::serves(whole.as_ref(), large(epoch)).is_ok()
     })
 }
 
 type Memory<K, V> = std::thread::LocalKey<RefCell<HashMap<K, V>>>;
 
-fn remembered<K: Eq + Hash + Copy, V: Copy>(
+fn memoized<K: Eq + Hash + Copy, V: Copy>(
     memory: &'static Memory<K, V>,
     key: K,
     asked: impl FnOnce() -> V,
@@ -476,19 +483,19 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_made_small_is_made_whole_again() {
+    fn small_values_convert_back_to_full_ones() {
         for id in 0..12 {
             assert_eq!(number(&name(id)), id);
             assert_eq!(is_back(id), name(id).is_back());
         }
-        let fence = shard::Fence::founded(Epoch::FIRST);
-        assert_eq!(Fence::of(&fence).whole(), fence);
+        let fence = shard::Fence::new_owner(Epoch::FIRST);
+        assert_eq!(ModelFence::from_full(&fence).to_full(), fence);
         assert_eq!(parts(token((7, 3))), (7, 3));
-        let placed = moving::Route::placed(0);
+        let placed = moving::SliceRoute::placed(0);
         let claimed = protocol::route::claim(&placed, &name(4), 1, true).unwrap();
         let sealed = protocol::route::seal(&claimed, &name(4)).unwrap();
         for route in [placed, claimed, sealed] {
-            assert_eq!(Route::of(&route).whole(), route);
+            assert_eq!(ModelRoute::from_full(&route).to_full(), route);
         }
     }
 }

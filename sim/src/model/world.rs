@@ -1,137 +1,134 @@
-//! What there is: everything that a move touches, as small as it can be.
+//! The state of the model: everything that a migration touches, as small as possible.
 
-use super::small::{Fence, Held, Op, Order, Route, ShardNo};
+use super::small::{ModelCommand, ModelFence, ModelHolding, ModelRoute, ModelToken, ShardNumber};
 
-/// The most clients there can be, each one voter.
+/// The maximum number of clients, each of which is one voter.
 pub(super) const CLIENTS: usize = 2;
-/// The most workers.
+/// The maximum number of workers.
 pub(super) const WORKERS: usize = 3;
-/// The most letters without a sender.
+/// The maximum number of messages without a sender.
 pub(super) const STRAYS: usize = 2;
 
-/// Everything.
+/// A state of the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct World {
+pub struct ModelWorld {
     /// The slice's record in the registry.
-    pub route: Route,
+    pub route: ModelRoute,
     /// The shards.
-    pub shards: [Shard; 2],
-    /// What routers may believe: the epochs, one bit each, at which the record
-    /// ever named this shard the owner.
+    pub shards: [ModelShard; 2],
+    /// What routers may believe: for each shard the epochs, one bit each, at which the
+    /// record ever named it the owner.
     pub heard: [u32; 2],
-    /// Those of them at which the record ever said that this shard alone
-    /// acknowledges.
+    /// Those epochs at which the record ever said that the owner alone acknowledges.
     pub alone: [u32; 2],
     /// The last choice of each client that was acknowledged; 0 for none.
     pub acknowledged: [u8; CLIENTS],
-    /// What must stay whatever is given up: the last choice of each client that
-    /// was acknowledged before the move or its cutover, or was streamed back
-    /// since.
+    /// What abandoning an owner must not lose: the last choice of each client that was
+    /// acknowledged before the migration or its cutover, or streamed back since.
     pub kept: [u8; CLIENTS],
-    /// The shard that was given up, and whether it owned the slice then.
-    pub lost: Option<(ShardNo, bool)>,
-    /// The shard whose copy was left to be removed later, and the epoch at which
-    /// it was.
-    pub behind: Option<(ShardNo, u8)>,
+    /// The shard that was abandoned, and whether it owned the slice then.
+    pub lost: Option<(ShardNumber, bool)>,
+    /// The shard whose copy was left to be removed later, and the epoch of that.
+    pub behind: Option<(ShardNumber, u8)>,
     /// The workers; a later one has a later lease.
-    pub workers: [Worker; WORKERS],
-    /// Letters whose sender no longer waits for them: they arrive at any time,
-    /// any number of times, or never.
-    pub strays: [Option<Work>; STRAYS],
-    /// What may still happen.
-    pub left: Left,
+    pub workers: [ModelWorker; WORKERS],
+    /// Messages whose sender no longer waits for them: they arrive at any time, any
+    /// number of times, or never.
+    pub strays: [Option<Message>; STRAYS],
+    /// How many bounded events may still happen.
+    pub left: RemainingBudget,
 }
 
-/// What may still happen.
+/// How many bounded events may still happen.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub struct Left {
-    /// Moves that begin, ordered or turned round.
+pub struct RemainingBudget {
+    /// Migrations that start, forward or reverse.
     pub moves: u8,
-    /// Seals that are put off.
+    /// Postponed seals.
     pub retreats: u8,
-    /// Letters that lose their sender.
+    /// Messages that lose their sender.
     pub strays: u8,
-    /// Times that a copy is found wrong and made anew.
+    /// Repairs of a damaged copy.
     pub repairs: u8,
-    /// Owners that are given up.
-    pub give_ups: u8,
-    /// Copies that are left to be removed later.
+    /// Abandoned owners.
+    pub abandonments: u8,
+    /// Copies left to be removed later.
     pub leaves: u8,
 }
 
-/// A shard: what it remembers of the slice, and the rows.
+/// A shard: its fence and its rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Shard {
+pub struct ModelShard {
     /// The fence.
-    pub fence: Option<Fence>,
+    pub fence: Option<ModelFence>,
     /// The voters' rows.
-    pub rows: Rows,
+    pub rows: ModelRows,
 }
 
 /// The rows of a shard, one for each voter.
-pub(super) type Rows = [Row; CLIENTS];
+pub(super) type ModelRows = [ModelRow; CLIENTS];
 
-/// A voter's row; there is none while its epoch is 0.
+/// A voter's row; absent while its epoch is 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
-pub struct Row {
+pub struct ModelRow {
     /// The epoch it was written at.
     pub epoch: u8,
     /// Which of the voter's choices it holds: its revision.
     pub choice: u8,
-    /// How often the voter is in the counts.
+    /// How often the voter is counted.
     pub counted: u8,
 }
 
-/// A worker. It remembers nothing between two looks.
+/// A worker. It keeps nothing between two observations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub struct Worker {
-    /// The record that it has read, when it has not looked at the shards yet.
-    pub seen: Option<Route>,
-    /// What it waits for.
-    pub letter: Option<Work>,
+pub struct ModelWorker {
+    /// The record that it has read, if it has not read the shards yet.
+    pub seen: Option<ModelRoute>,
+    /// The message that it waits for.
+    pub message: Option<Message>,
 }
 
-/// What a worker does: a letter on its way.
+/// A message of a worker, in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Work {
-    /// It changes the record, if that is still what was seen.
-    Swap {
-        /// What was seen.
-        seen: Route,
-        /// What it becomes.
-        then: Route,
+pub enum Message {
+    /// Replaces the record, if it is still the one that was read.
+    UpdateRecord {
+        /// The record that was read.
+        seen: ModelRoute,
+        /// The new record.
+        then: ModelRoute,
     },
-    /// It tells a shard.
-    Tell {
-        /// Which shard.
-        shard: ShardNo,
-        /// What.
-        op: Op,
-        /// On whose behalf.
-        order: Order,
+    /// Sends a shard a command.
+    Command {
+        /// The shard.
+        shard: ShardNumber,
+        /// The command.
+        op: ModelCommand,
+        /// The sender's token.
+        order: ModelToken,
     },
-    /// It brings rows to a shard.
-    Bring {
-        /// Which shard.
-        shard: ShardNo,
+    /// Imports rows into a shard.
+    Import {
+        /// The shard.
+        shard: ShardNumber,
         /// The rows.
-        rows: Rows,
-        /// On whose behalf.
-        order: Order,
+        rows: ModelRows,
+        /// The sender's token.
+        order: ModelToken,
     },
-    /// It has a shard forget its rows, so that they are brought anew.
+    /// Makes a shard discard its rows, so that they are copied again.
     Discard {
-        /// Which shard.
-        shard: ShardNo,
+        /// The shard.
+        shard: ShardNumber,
         /// The highest epoch that the sender knew of.
         known: u8,
-        /// On whose behalf.
-        order: Order,
+        /// The sender's token.
+        order: ModelToken,
     },
 }
 
-impl Row {
-    /// Whether there is one.
+impl ModelRow {
+    /// Whether the row exists.
     pub fn is_some(&self) -> bool {
         self.epoch > 0
     }
@@ -142,37 +139,37 @@ impl Row {
     }
 }
 
-impl Shard {
-    /// What the slice is to it.
-    pub fn holding(&self) -> Option<Held> {
+impl ModelShard {
+    /// What the fence says.
+    pub fn holding(&self) -> Option<ModelHolding> {
         self.fence.map(|fence| fence.holding)
     }
 
-    /// Whether these rows would bring it something.
-    pub fn lacks(&self, rows: &Rows) -> bool {
+    /// Whether one of these rows is new to the shard.
+    pub fn lacks(&self, rows: &ModelRows) -> bool {
         let mut both = rows.iter().zip(&self.rows);
         both.any(|(new, known)| new.is_some() && known.version() < new.version())
     }
 
-    /// Whether there is no row.
+    /// Whether the shard has no rows.
     pub fn is_empty(&self) -> bool {
-        !self.rows.iter().any(Row::is_some)
+        !self.rows.iter().any(ModelRow::is_some)
     }
 }
 
-impl World {
-    /// The shard that holds the truth: the owner of the record.
-    pub fn truth(&self) -> &Shard {
+impl ModelWorld {
+    /// The recorded owner, whose rows are the truth.
+    pub fn truth(&self) -> &ModelShard {
         &self.shards[usize::from(self.route.owner)]
     }
 
-    /// Whether this shard was given up.
+    /// Whether this shard was abandoned.
     pub fn is_lost(&self, number: usize) -> bool {
         self.lost
             .is_some_and(|(lost, _)| usize::from(lost) == number)
     }
 
-    /// Whether nothing of a move is left.
+    /// Whether nothing of a migration is left.
     pub fn is_calm(&self) -> bool {
         let owner = usize::from(self.route.owner);
         self.route.moving.is_none()
@@ -181,32 +178,33 @@ impl World {
                 .iter()
                 .enumerate()
                 .all(|(number, shard)| match &shard.fence {
-                    // What was given up is kept; it only must know.
-                    fence if self.is_lost(number) => fence
-                        .is_none_or(|fence| matches!(fence.holding, Held::Retired | Held::Gone)),
+                    // An abandoned shard keeps its data, but must know.
+                    fence if self.is_lost(number) => fence.is_none_or(|fence| {
+                        matches!(fence.holding, ModelHolding::Retired | ModelHolding::Gone)
+                    }),
                     Some(fence) if number == owner => {
-                        fence.holding == Held::Owner && fence.epoch == self.route.epoch
+                        fence.holding == ModelHolding::Owner && fence.epoch == self.route.epoch
                     }
-                    Some(fence) => fence.holding == Held::Gone && shard.is_empty(),
+                    Some(fence) => fence.holding == ModelHolding::Gone && shard.is_empty(),
                     None => number != owner && shard.is_empty(),
                 })
     }
 
-    /// The same without what is on its way.
-    pub fn without_mail(mut self) -> Self {
+    /// The same world without messages in flight.
+    pub fn without_messages(mut self) -> Self {
         self.strays = [None; STRAYS];
         for worker in &mut self.workers {
-            worker.letter = None;
+            worker.message = None;
         }
         self
     }
 
-    /// The one world that stands for all that differ only in which voter is
-    /// called the first, and in the order of letters that have none.
+    /// The representative of all worlds that differ only in the numbering of the voters
+    /// and the order of the strays.
     pub(super) fn canonical(mut self) -> Self {
-        // Those that are there first.
+        // Present strays first.
         self.strays.sort_unstable_by(|one, two| two.cmp(one));
-        // So that where there is one voter, it stays the first.
+        // A single voter stays the first one.
         if self.column(1) > self.column(0) {
             self.acknowledged.swap(0, 1);
             self.kept.swap(0, 1);
@@ -218,34 +216,34 @@ impl World {
         self
     }
 
-    /// Everything that there is about a voter.
-    fn column(&self, voter: usize) -> (u8, u8, [Row; 2 + WORKERS + STRAYS]) {
-        let mut column = [Row::default(); 2 + WORKERS + STRAYS];
+    /// All state of a voter.
+    fn column(&self, voter: usize) -> (u8, u8, [ModelRow; 2 + WORKERS + STRAYS]) {
+        let mut column = [ModelRow::default(); 2 + WORKERS + STRAYS];
         let shards = self.shards.iter().map(|shard| Some(&shard.rows));
-        let workers = self.workers.iter().map(|worker| worker.letter.as_ref());
-        let letters = workers.chain(self.strays.iter().map(Option::as_ref));
-        let rows = shards.chain(letters.map(|letter| letter.and_then(Work::rows)));
+        let workers = self.workers.iter().map(|worker| worker.message.as_ref());
+        let messages = workers.chain(self.strays.iter().map(Option::as_ref));
+        let rows = shards.chain(messages.map(|message| message.and_then(Message::rows)));
         for (place, rows) in column.iter_mut().zip(rows) {
-            *place = rows.map_or(Row::default(), |rows| rows[voter]);
+            *place = rows.map_or(ModelRow::default(), |rows| rows[voter]);
         }
         (self.acknowledged[voter], self.kept[voter], column)
     }
 
-    fn all_rows(&mut self) -> impl Iterator<Item = &mut Rows> {
-        let workers = self.workers.iter_mut().map(|worker| &mut worker.letter);
-        let letters = workers.chain(&mut self.strays).flatten();
+    fn all_rows(&mut self) -> impl Iterator<Item = &mut ModelRows> {
+        let workers = self.workers.iter_mut().map(|worker| &mut worker.message);
+        let messages = workers.chain(&mut self.strays).flatten();
         let shards = self.shards.iter_mut().map(|shard| &mut shard.rows);
-        shards.chain(letters.filter_map(|letter| match letter {
-            Work::Bring { rows, .. } => Some(rows),
+        shards.chain(messages.filter_map(|message| match message {
+            Message::Import { rows, .. } => Some(rows),
             _ => None,
         }))
     }
 }
 
-impl Work {
-    fn rows(&self) -> Option<&Rows> {
+impl Message {
+    fn rows(&self) -> Option<&ModelRows> {
         match self {
-            Self::Bring { rows, .. } => Some(rows),
+            Self::Import { rows, .. } => Some(rows),
             _ => None,
         }
     }

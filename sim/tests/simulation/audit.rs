@@ -1,31 +1,40 @@
-//! The end: everything is at rest, and what is stored is what the book says.
+//! The audit at the end of a world: everything is at rest, and the stored data matches the
+//! book.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ballast_control_plane::registry::typed;
-use ballast_domain::registry::{EventQuery, Kind, Registry};
+use ballast_domain::registry::{EventQuery, RecordKind, Registry};
 use ballast_domain::tenant::{SliceId, Tenant};
 use ballast_domain::{PollId, ShardId, TenantId};
-use ballast_migration_engine::audit::{Audit, Changed};
+use ballast_migration_engine::audit::{HistoryAudit, TenantChange};
 use ballast_vote_shard::VoteShard;
 use ballast_vote_shard::embedded::EmbeddedShard;
-use ballast_vote_shard::shard::{Change, Cursor, Holding, VoterName};
+use ballast_vote_shard::shard::{Cursor, ExportedRow, Holding, VoterName};
 
-use crate::book::{Booth, Ledger, Row};
+use crate::book::{ExpectedRow, Ledger, TestPoll};
 use crate::nodes::Nodes;
-use crate::registry::Far;
+use crate::registry::RemoteRegistry;
 
-/// What is found of all voters of a slice.
-type Found = BTreeMap<(PollId, String), Row>;
+/// The stored rows of a slice.
+type StoredRows = BTreeMap<(PollId, String), ExpectedRow>;
 
-/// Looks at every tenant.
-pub(crate) async fn audit(registry: &Far, nodes: &Nodes, booths: &[Booth], ledger: &Ledger) {
-    let mut tenants: Vec<_> = booths.iter().map(|booth| booth.tenant.clone()).collect();
+/// Audits every tenant.
+pub(crate) async fn audit(
+    registry: &RemoteRegistry,
+    nodes: &Nodes,
+    test_polls: &[TestPoll],
+    ledger: &Ledger,
+) {
+    let mut tenants: Vec<_> = test_polls
+        .iter()
+        .map(|test_poll| test_poll.tenant.clone())
+        .collect();
     tenants.sort();
     tenants.dedup();
     for tenant in tenants {
-        let near = registry.near().unwrap();
+        let near = registry.direct().unwrap();
         let record = typed::get::<Tenant>(&near, tenant.as_str()).await.unwrap();
         let record = record.unwrap().value;
         replay(&near, &tenant).await;
@@ -47,17 +56,20 @@ pub(crate) async fn audit(registry: &Far, nodes: &Nodes, booths: &[Booth], ledge
                 }
             }
             let shard = nodes.shard(&slice.shard_id);
-            let booths: Vec<&Booth> = booths.iter().filter(|one| one.tenant == tenant).collect();
-            check(&id, &slice.shard_id, &shard, &booths, ledger).await;
+            let test_polls: Vec<&TestPoll> = test_polls
+                .iter()
+                .filter(|one| one.tenant == tenant)
+                .collect();
+            check(&id, &slice.shard_id, &shard, &test_polls, ledger).await;
         }
     }
 }
 
-/// Every change of a tenant's record was one that the protocol allows.
+/// Checks that the protocol allows every change of a tenant's record.
 async fn replay(registry: &dyn Registry, tenant: &TenantId) {
     let mut history = Vec::new();
     let mut query = EventQuery {
-        kind: Some(Kind::Tenant),
+        kind: Some(RecordKind::Tenant),
         id: Some(tenant.to_string()),
         limit: 100,
         ..EventQuery::default()
@@ -67,7 +79,7 @@ async fn replay(registry: &dyn Registry, tenant: &TenantId) {
         let Some(oldest) = page.last() else { break };
         query.before = Some(oldest.sequence);
         let read = |body: Option<String>| body.map(|body| serde_json::from_str(&body).unwrap());
-        history.extend(page.into_iter().map(|event| Changed {
+        history.extend(page.into_iter().map(|event| TenantChange {
             version: event.version,
             before: read(event.before),
             after: read(event.after),
@@ -75,19 +87,23 @@ async fn replay(registry: &dyn Registry, tenant: &TenantId) {
     }
     history.reverse();
     assert!(!history.is_empty(), "{tenant} has no history");
-    assert_eq!(Audit::of(history).found, [], "the history of {tenant}");
+    assert_eq!(
+        HistoryAudit::replay_history(history).findings,
+        [],
+        "the history of {tenant}"
+    );
 }
 
 async fn check(
     slice: &SliceId,
     at: &ShardId,
     shard: &Arc<EmbeddedShard>,
-    booths: &[&Booth],
+    test_polls: &[&TestPoll],
     ledger: &Ledger,
 ) {
     let found = rows(slice, shard).await;
     for (key, voter) in ledger {
-        if !booths.iter().any(|booth| booth.poll == key.0) {
+        if !test_polls.iter().any(|test_poll| test_poll.poll == key.0) {
             continue;
         }
         let row = found.get(key).cloned().unwrap_or_default();
@@ -102,45 +118,56 @@ async fn check(
     for key in found.keys() {
         assert!(ledger.contains_key(key), "{} never voted", key.1);
     }
-    for booth in booths {
-        let tally = shard.tally(slice, booth.poll).await.unwrap();
-        assert_eq!(tally.closed_at.is_some(), booth.is_closed, "{}", booth.poll);
+    for test_poll in test_polls {
+        let tally = shard.tally(slice, test_poll.poll).await.unwrap();
+        assert_eq!(
+            tally.closed_at.is_some(),
+            test_poll.is_closed,
+            "{}",
+            test_poll.poll
+        );
         let rows = || {
-            let of_poll = found.iter().filter(|((poll, _), _)| *poll == booth.poll);
+            let of_poll = found
+                .iter()
+                .filter(|((poll, _), _)| *poll == test_poll.poll);
             of_poll.map(|(_, row)| row)
         };
         let count = |item: usize| rows().filter(|row| row.items.contains(&item)).count() as u64;
-        let counts: Vec<u64> = (0..booth.items.len()).map(count).collect();
-        assert_eq!(tally.counts, counts, "the counts of {} on {at}", booth.poll);
+        let counts: Vec<u64> = (0..test_poll.items.len()).map(count).collect();
+        assert_eq!(
+            tally.counts, counts,
+            "the counts of {} on {at}",
+            test_poll.poll
+        );
         let voters = rows().filter(|row| !row.items.is_empty()).count() as u64;
-        assert_eq!(tally.voters, voters, "the voters of {}", booth.poll);
-        let lanes = shard.lanes(slice, booth.poll).await.unwrap();
+        assert_eq!(tally.voters, voters, "the voters of {}", test_poll.poll);
+        let lanes = shard.lanes(slice, test_poll.poll).await.unwrap();
         let sums: Vec<u64> = lanes.iter().map(|lanes| lanes.iter().sum()).collect();
-        assert_eq!(sums, counts, "the lanes of {}", booth.poll);
+        assert_eq!(sums, counts, "the lanes of {}", test_poll.poll);
     }
     let mut kept = shard.digests(slice).await.unwrap();
     let mut stored = shard.scrub(slice).await.unwrap();
     kept.sort_by_key(|(poll, _)| *poll);
     stored.sort_by_key(|(poll, _)| *poll);
     assert_eq!(kept, stored, "the digests of {slice}");
-    assert_eq!(kept.len(), booths.len(), "the polls of {slice}");
+    assert_eq!(kept.len(), test_polls.len(), "the polls of {slice}");
 }
 
-/// Every row of a slice.
-async fn rows(slice: &SliceId, shard: &Arc<EmbeddedShard>) -> Found {
-    let mut found = Found::new();
+/// Reads every row of a slice.
+async fn rows(slice: &SliceId, shard: &Arc<EmbeddedShard>) -> StoredRows {
+    let mut found = StoredRows::new();
     let mut cursor = Cursor::Start;
     loop {
         let page = shard.export(slice, &cursor, 1 << 20).await.unwrap();
         for change in page.changes {
-            if let Change::Voter(row) = change {
+            if let ExportedRow::Voter(row) = change {
                 let VoterName::Named(name) = row.voter else {
                     panic!("nobody was erased");
                 };
                 let items = row.items.iter().map(|item| usize::from(*item)).collect();
                 let revision = row.version.revision;
                 let key = (row.poll, name.as_str().to_owned());
-                found.insert(key, Row { items, revision });
+                found.insert(key, ExpectedRow { items, revision });
             }
         }
         if page.caught_up {

@@ -1,6 +1,5 @@
-//! The book: what clients were told, and what must be there because of it.
-//! Each voter of each poll is a register that one client writes, one choice
-//! after the other.
+//! The book: what clients were told, and what must therefore be stored. Each voter of each
+//! poll is a register that one client writes, one choice after the other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +8,16 @@ use ballast_domain::{ItemId, PollId, TenantId};
 
 use crate::chance;
 
-/// How votes are taken in a poll.
+/// A poll's voting rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rules {
     pub(crate) changeable: bool,
     pub(crate) choices: usize,
 }
 
-/// A poll that is voted in.
+/// A poll of the simulation.
 #[derive(Debug, Clone)]
-pub(crate) struct Booth {
+pub(crate) struct TestPoll {
     pub(crate) tenant: TenantId,
     pub(crate) key: String,
     pub(crate) poll: PollId,
@@ -27,14 +26,14 @@ pub(crate) struct Booth {
     pub(crate) is_closed: bool,
 }
 
-/// What a voter does.
+/// A voter's choice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Choice {
     For(usize),
     Withdraw(usize),
 }
 
-/// What a client must be told.
+/// The response that a client must get.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Expected {
     pub(crate) status: u16,
@@ -54,13 +53,13 @@ impl Expected {
 
 /// A voter's row.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Row {
+pub(crate) struct ExpectedRow {
     pub(crate) items: BTreeSet<usize>,
     pub(crate) revision: u32,
 }
 
-impl Row {
-    /// What a choice makes of it, and what is told.
+impl ExpectedRow {
+    /// Returns the row after a choice, and the expected response.
     pub(crate) fn after(&self, rules: Rules, choice: Choice) -> (Self, Expected) {
         let changed = |items: BTreeSet<usize>, outcome| {
             let revision = self.revision + 1;
@@ -96,64 +95,64 @@ impl Row {
     }
 }
 
-/// A voter, and what may be found of them.
+/// A voter, and the rows that may be stored for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Voter {
-    pub(crate) booth: usize,
+    pub(crate) test_poll: usize,
     pub(crate) name: String,
-    pub(crate) row: Row,
-    /// What may be there instead: the client gave up on its last choice.
-    pub(crate) or: Option<Row>,
-    /// Choices that were made.
+    pub(crate) row: ExpectedRow,
+    /// The alternative row, if the client gave up on its last choice.
+    pub(crate) or: Option<ExpectedRow>,
+    /// The number of choices made.
     pub(crate) made: u32,
     pub(crate) is_done: bool,
 }
 
 impl Voter {
-    pub(crate) fn new(booth: usize, name: String) -> Self {
+    pub(crate) fn new(test_poll: usize, name: String) -> Self {
         Self {
-            booth,
+            test_poll,
             name,
-            row: Row::default(),
+            row: ExpectedRow::default(),
             or: None,
             made: 0,
             is_done: false,
         }
     }
 
-    /// The next choice, with what it makes of the row and what is told. One
-    /// that changes nothing is the last: such an answer is not remembered, so
-    /// a copy of it that comes late could say something else.
-    pub(crate) fn next(&self, booth: &Booth) -> (Choice, Row, Expected) {
-        let item = chance::below(booth.items.len() as u64) as usize;
+    /// Draws the next choice, with the row after it and the expected response. A choice
+    /// that changes nothing is the voter's last one: its answer is not remembered, so a
+    /// late duplicate could get a different one.
+    pub(crate) fn next(&self, test_poll: &TestPoll) -> (Choice, ExpectedRow, Expected) {
+        let item = chance::below(test_poll.items.len() as u64) as usize;
         let chosen: Vec<usize> = self.row.items.iter().copied().collect();
         let choice = match chance::below(4) {
-            0 if booth.rules.changeable && !chosen.is_empty() => {
-                Choice::Withdraw(*chance::one_of(&chosen))
+            0 if test_poll.rules.changeable && !chosen.is_empty() => {
+                Choice::Withdraw(*chance::pick(&chosen))
             }
             _ => Choice::For(item),
         };
-        let (row, told) = self.row.after(booth.rules, choice);
+        let (row, told) = self.row.after(test_poll.rules, choice);
         (choice, row, told)
     }
 
-    /// Notes that a choice was answered.
-    pub(crate) fn told(&mut self, row: Row) {
-        // Requests beyond these are forgotten, and could be made again.
+    /// Records that a choice was answered.
+    pub(crate) fn record_answer(&mut self, row: ExpectedRow) {
+        // A row remembers only this many requests, so later ones could be applied twice.
         let is_last = row == self.row || row.revision as usize >= REQUESTS_REMEMBERED;
         self.is_done = is_last;
         self.row = row;
         self.made += 1;
     }
 
-    /// Notes that nobody knows whether a choice was taken.
-    pub(crate) fn gave_up(&mut self, row: Row) {
+    /// Records that it is unknown whether a choice was accepted.
+    pub(crate) fn gave_up(&mut self, row: ExpectedRow) {
         self.or = Some(row);
         self.is_done = true;
     }
 
-    /// What may be found.
-    pub(crate) fn may_be(&self, found: &Row) -> bool {
+    /// Whether this row may be stored.
+    pub(crate) fn may_be(&self, found: &ExpectedRow) -> bool {
         *found == self.row || self.or.as_ref() == Some(found)
     }
 }

@@ -1,36 +1,35 @@
-//! Bugs that are planted to be found: each breaks one rule of a move, and the
-//! simulation must notice.
+//! Planted bugs: each breaks one rule of a migration, and the simulation must notice.
 //!
-//! One is not here: shards that take orders of late workers (the fault
-//! `tokens-ignored` of the engine). Epochs and names of moves catch nearly all
-//! of that, and 400 worlds did not show the rest; the model checker does.
+//! One is missing: shards that accept commands of late workers (the engine's fault
+//! `tokens-ignored`). Epochs and migration ids catch nearly all of these commands, and
+//! 400 worlds did not show the rest; the model checker does.
 
 use std::cell::Cell;
 
 use ballast_vote_shard::embedded::plant;
 
-/// What can be wrong.
+/// A planted bug.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Bug {
-    /// A shard takes a write at any epoch, whatever the slice is to it.
+    /// A shard accepts a write at any epoch, whatever its fence says.
     FenceIgnored,
-    /// A shard removes a slice whatever it is to it.
+    /// A shard removes a slice whatever its fence says.
     PurgeUnchecked,
     /// A shard acknowledges before its disk has synced.
     SyncsSkipped,
-    /// A shard that starts no longer knows which requests made its rows.
+    /// A restarted shard has forgotten the request ids of its rows.
     RequestsForgotten,
-    /// A copy comes without the requests that made its rows.
+    /// Rows are copied without their request ids.
     RequestsLeftBehind,
-    /// It is cut over without comparing both sides once the source is sealed.
+    /// The cutover does not compare both sides after the seal.
     PositionBeforeSeal,
-    /// The target is told before the record is changed.
+    /// The target is activated before the record is updated.
     PublishBeforeCommit,
-    /// A move that is called off gives the owner its old epoch back.
+    /// An aborted migration gives the owner its old epoch back.
     EpochReused,
-    /// The record is changed although it is no longer what was seen.
+    /// The record is overwritten without comparing it with the one that was read.
     RecordOverwritten,
-    /// A router has both sides acknowledge, and does not carry anything over.
+    /// A router acknowledges for both sides without copying anything.
     MirrorSkipped,
 }
 
@@ -54,7 +53,7 @@ thread_local! {
 /// Plants a bug in this thread's worlds, or none.
 pub(crate) fn set(bug: Option<Bug>) {
     PLANTED.set(bug);
-    // Those that are in the engine.
+    // Bugs in the engine.
     plant(match bug {
         Some(Bug::FenceIgnored) => Some("fence-ignored"),
         Some(Bug::PurgeUnchecked) => Some("purge-unchecked"),
@@ -64,11 +63,11 @@ pub(crate) fn set(bug: Option<Bug>) {
 }
 
 /// Whether a bug is planted.
-pub(crate) fn has(bug: Bug) -> bool {
+pub(crate) fn is_planted(bug: Bug) -> bool {
     PLANTED.get() == Some(bug)
 }
 
-/// Whether any is.
-pub(crate) fn any() -> bool {
+/// Whether any bug is planted.
+pub(crate) fn is_any_planted() -> bool {
     PLANTED.get().is_some()
 }

@@ -1,4 +1,4 @@
-//! Chance: everything that is left to it in a world comes from one seed.
+//! Random numbers: all randomness of a world comes from one seed.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -9,12 +9,12 @@ thread_local! {
     static STATE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Begins anew from a seed.
+/// Sets the seed.
 pub(crate) fn begin(seed: u64) {
     STATE.set(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ 0x5851_f42d_4c95_7f2d);
 }
 
-/// Any number.
+/// Draws a number.
 pub(crate) fn draw() -> u64 {
     let state = STATE.get().wrapping_add(0x9e37_79b9_7f4a_7c15);
     STATE.set(state);
@@ -24,35 +24,35 @@ pub(crate) fn draw() -> u64 {
     mixed ^ (mixed >> 31)
 }
 
-/// A number below `most`.
+/// Draws a number below `most`.
 pub(crate) fn below(most: u64) -> u64 {
     draw() % most.max(1)
 }
 
-/// A number from `least` to `most`.
+/// Draws a number from `least` to `most`.
 pub(crate) fn within(least: u64, most: u64) -> u64 {
     least + below(most - least + 1)
 }
 
-/// True so many times in a thousand.
+/// Returns true with this probability, per mille.
 pub(crate) fn happens(per_mille: u64) -> bool {
     below(1_000) < per_mille
 }
 
-/// One of several.
-pub(crate) fn one_of<T>(all: &[T]) -> &T {
+/// Picks an element.
+pub(crate) fn pick<T>(all: &[T]) -> &T {
     &all[below(all.len() as u64) as usize]
 }
 
-/// So many milliseconds.
+/// Draws a number of milliseconds.
 pub(crate) fn ms(least: u64, most: u64) -> Duration {
     Duration::from_millis(within(least, most))
 }
 
-/// The same as a source of bytes for the product.
-pub(crate) struct Drawn;
+/// The seeded randomness for the product.
+pub(crate) struct SeededEntropy;
 
-impl Entropy for Drawn {
+impl Entropy for SeededEntropy {
     fn fill(&self, bytes: &mut [u8]) {
         for byte in bytes {
             *byte = draw() as u8;

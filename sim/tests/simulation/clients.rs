@@ -1,6 +1,5 @@
-//! Clients: they vote, change their minds, give up, try again elsewhere with
-//! the same name for the same choice, and read what they wrote. Whatever they
-//! are told is held against the book.
+//! Clients vote, change their choice, give up, retry through another router with the same
+//! idempotency key, and read what they wrote. Every response is compared with the book.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,25 +10,25 @@ use axum::http::{Method, Request, Response};
 use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
-use crate::book::{Booth, Choice, Expected, Row, Voter};
+use crate::book::{Choice, Expected, ExpectedRow, TestPoll, Voter};
 use crate::chance;
 use crate::routers::RouterProcess;
-use crate::stage;
+use crate::scheduler;
 use crate::trace::{self, note, now_ms};
 use crate::weather;
 
-/// What a client works with.
+/// A client.
 #[derive(Clone)]
 pub(crate) struct Client {
     pub(crate) number: usize,
-    pub(crate) booths: Arc<Vec<Booth>>,
+    pub(crate) test_polls: Arc<Vec<TestPoll>>,
     pub(crate) routers: Vec<Arc<RouterProcess>>,
-    /// How long it rests between two choices, at the most.
+    /// The longest wait between two choices.
     pub(crate) rest_ms: u64,
 }
 
-/// What was answered.
-pub(crate) struct Told {
+/// A response.
+pub(crate) struct ClientResponse {
     pub(crate) status: u16,
     pub(crate) revision: Option<u32>,
     pub(crate) body: Value,
@@ -44,7 +43,7 @@ impl Client {
                 return voters;
             }
             sleep(chance::ms(0, self.rest_ms)).await;
-            let voter = &mut voters[*chance::one_of(&open)];
+            let voter = &mut voters[*chance::pick(&open)];
             match chance::below(10) {
                 0 | 1 => self.read(voter).await,
                 _ => self.choose(voter).await,
@@ -54,20 +53,20 @@ impl Client {
 
     async fn choose(&self, voter: &mut Voter) {
         trace::count(|counts| counts.operations += 1);
-        let booth = &self.booths[voter.booth];
-        let (choice, row, expected) = voter.next(booth);
+        let test_poll = &self.test_polls[voter.test_poll];
+        let (choice, row, expected) = voter.next(test_poll);
         let name = format!("{}-{}-{}", self.number, voter.name, voter.made);
         note!("client {} {name}: {choice:?}", self.number);
         let given_up = Arc::new(AtomicBool::new(false));
-        // Sometimes both at once, as when somebody is impatient.
+        // Sometimes two requests at once, like an impatient client.
         if chance::happens(80) {
             let (client, voter, given_up) = (self.clone(), voter.clone(), given_up.clone());
             let (name, expected) = (name.clone(), expected.clone());
-            stage::spawn(stage::WORLD, async move {
-                let request = ballot(&client.booths[voter.booth], &voter, choice, &name);
+            scheduler::spawn(scheduler::WORLD, async move {
+                let request = ballot(&client.test_polls[voter.test_poll], &voter, choice, &name);
                 if let Some(told) = client.once(request, &name).await {
-                    // It may be the first of them to arrive, after the poll was
-                    // closed: nobody was told otherwise.
+                    // It may be the only one to arrive, after the poll was closed, if
+                    // the client has given up on the other one.
                     let is_late = told.body["code"] == "poll-closed";
                     if !(is_late && given_up.load(Ordering::Relaxed)) {
                         check(&name, &expected, &told);
@@ -77,10 +76,10 @@ impl Client {
         }
         let gives_up = weather::is_stormy() && chance::happens(60);
         loop {
-            let request = ballot(booth, voter, choice, &name);
+            let request = ballot(test_poll, voter, choice, &name);
             if let Some(told) = self.once(request, &name).await {
                 check(&name, &expected, &told);
-                voter.told(row);
+                voter.record_answer(row);
                 return;
             }
             if gives_up {
@@ -93,8 +92,12 @@ impl Client {
         }
     }
 
-    /// Asks until it is settled.
-    pub(crate) async fn settled(&self, name: &str, request: impl Fn() -> Request<Body>) -> Told {
+    /// Repeats a request until it gets an answer below 500.
+    pub(crate) async fn settled(
+        &self,
+        name: &str,
+        request: impl Fn() -> Request<Body>,
+    ) -> ClientResponse {
         loop {
             if let Some(told) = self.once(request(), name).await {
                 return told;
@@ -104,17 +107,17 @@ impl Client {
     }
 
     pub(crate) async fn read(&self, voter: &Voter) {
-        let booth = &self.booths[voter.booth];
+        let test_poll = &self.test_polls[voter.test_poll];
         let name = format!("read {}", voter.name);
-        let path = format!("/polls/{}/voters/{}", booth.poll, voter.name);
-        let look = || request(booth, Method::GET, &path, None);
-        let told = self.settled(&name, look).await;
+        let path = format!("/polls/{}/voters/{}", test_poll.poll, voter.name);
+        let look = || request(test_poll, Method::GET, &path, None);
+        let told = self.ask_until_answered(&name, look).await;
         let found = match told.status {
-            404 => Row::default().items,
+            404 => ExpectedRow::default().items,
             200 => {
                 let ids = told.body["itemIDs"].as_array().unwrap().iter();
                 let place = |id: &Value| {
-                    let mut items = booth.items.iter();
+                    let mut items = test_poll.items.iter();
                     items.position(|item| item.to_string() == id.as_str().unwrap())
                 };
                 ids.map(|id| place(id).unwrap()).collect()
@@ -126,17 +129,17 @@ impl Client {
         assert!(is_known, "{name} reads {found:?}, not {:?}", voter.row);
     }
 
-    /// Asks one router; an answer that settles it, or nothing.
-    async fn once(&self, request: Request<Body>, name: &str) -> Option<Told> {
+    /// Asks one router, and returns an answer below 500, if there is one.
+    async fn once(&self, request: Request<Body>, name: &str) -> Option<ClientResponse> {
         let sent = now_ms();
-        let router = chance::one_of(&self.routers);
+        let router = chance::pick(&self.routers);
         let patience = match weather::is_stormy() && chance::happens(300) {
             true => chance::ms(5, 2_000),
             false => Duration::from_secs(25),
         };
         let answer = timeout(patience, router.ask(request)).await.ok().flatten();
         let told = match answer {
-            Some(answer) => Some(told(answer).await),
+            Some(answer) => Some(read_response(answer).await),
             None => None,
         };
         match &told {
@@ -155,18 +158,23 @@ impl Client {
     }
 }
 
-pub(crate) fn ballot(booth: &Booth, voter: &Voter, choice: Choice, name: &str) -> Request<Body> {
+pub(crate) fn ballot(
+    test_poll: &TestPoll,
+    voter: &Voter,
+    choice: Choice,
+    name: &str,
+) -> Request<Body> {
     let (method, item) = match choice {
         Choice::For(item) => (Method::PATCH, item),
         Choice::Withdraw(item) => (Method::DELETE, item),
     };
-    let path = format!("/polls/{}/votes/{}", booth.poll, booth.items[item]);
-    request(booth, method, &path, Some((&voter.name, name)))
+    let path = format!("/polls/{}/votes/{}", test_poll.poll, test_poll.items[item]);
+    request(test_poll, method, &path, Some((&voter.name, name)))
 }
 
-/// A request; one that writes says for whom, and what it is called.
+/// Builds a request. A write has the voter and an idempotency key.
 pub(crate) fn request(
-    booth: &Booth,
+    test_poll: &TestPoll,
     method: Method,
     path: &str,
     writes: Option<(&str, &str)>,
@@ -174,7 +182,7 @@ pub(crate) fn request(
     let mut request = Request::builder()
         .method(method)
         .uri(path)
-        .header("x-api-key", &booth.key);
+        .header("x-api-key", &test_poll.key);
     if let Some((voter, name)) = writes {
         request = request
             .header("voter-id", voter)
@@ -183,18 +191,18 @@ pub(crate) fn request(
     request.body(Body::empty()).unwrap()
 }
 
-pub(crate) async fn told(answer: Response<Body>) -> Told {
+pub(crate) async fn read_response(answer: Response<Body>) -> ClientResponse {
     let (parts, body) = answer.into_parts();
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let tag = parts.headers.get("etag").and_then(|tag| tag.to_str().ok());
-    Told {
+    ClientResponse {
         status: parts.status.as_u16(),
         revision: tag.and_then(|tag| tag.trim_matches('"').parse().ok()),
         body: serde_json::from_slice(&bytes).unwrap_or(Value::Null),
     }
 }
 
-pub(crate) fn check(name: &str, expected: &Expected, told: &Told) {
+pub(crate) fn check(name: &str, expected: &Expected, told: &ClientResponse) {
     let outcome = told.body["outcome"].as_str().unwrap_or("refused");
     assert_eq!(
         (told.status, outcome, told.revision),

@@ -1,14 +1,14 @@
-//! Whole worlds from seeds: the product's routers, workers and shards on a
+//! Simulates whole worlds from seeds: the product's routers, workers and shards on a
 //! simulated clock, network and disks.
 //!
 //! ```text
-//!   world     set up, played, brought to rest, audited
-//!   stage     all tasks on one thread, in an order that the seed decides
-//!   chance, trace, weather     what is drawn, what happened, what messages suffer
-//!   nodes, net, registry, routers     the processes, and the ways between them
-//!   clients, chair, moves, records    those who vote, chair and move
-//!   nemesis   what goes wrong            bugs     what is planted to be found
-//!   book      what clients were told     audit    what must be there
+//!   world       set up, run, brought to rest, audited
+//!   scheduler   all tasks on one thread, in an order that the seed decides
+//!   chance, trace, weather                    randomness, trace, fate of messages
+//!   nodes, net, registry, routers             the processes and the network between them
+//!   clients, poll_manager, moves, records     voters, poll owners, operators and workers
+//!   nemesis     injected faults               bugs     planted bugs
+//!   book        what clients were told        audit    what must be stored
 //! ```
 //! How to run it, and what it shows: `sim/README.md`.
 
@@ -18,17 +18,17 @@
 mod audit;
 mod book;
 mod bugs;
-mod chair;
 mod chance;
 mod clients;
 mod moves;
 mod nemesis;
 mod net;
 mod nodes;
+mod poll_manager;
 mod records;
 mod registry;
 mod routers;
-mod stage;
+mod scheduler;
 mod trace;
 mod weather;
 mod world;
@@ -40,11 +40,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use bugs::Bug;
 use trace::Counts;
 
-/// Seeds that once failed: they are tried first.
-const KEPT: &str = include_str!("../../seeds.txt");
+/// Seeds that failed once, which run first.
+const STORED_SEEDS: &str = include_str!("../../seeds.txt");
 
-fn kept() -> impl Iterator<Item = u64> {
-    let lines = KEPT
+fn stored_seeds() -> impl Iterator<Item = u64> {
+    let lines = STORED_SEEDS
         .lines()
         .map(|line| line.split('#').next().unwrap().trim());
     lines
@@ -52,7 +52,7 @@ fn kept() -> impl Iterator<Item = u64> {
         .map(|line| line.parse().unwrap())
 }
 
-/// A world, and why it failed.
+/// Runs a world, and returns why it failed if it did.
 fn attempt(seed: u64, bug: Option<Bug>) -> Result<(u64, Counts), String> {
     bugs::set(bug);
     let played = catch_unwind(AssertUnwindSafe(|| world::play(seed, false)));
@@ -64,7 +64,7 @@ fn attempt(seed: u64, bug: Option<Bug>) -> Result<(u64, Counts), String> {
     })
 }
 
-/// Plays worlds on every core, in the order of their seeds, until one fails.
+/// Runs worlds on every core, in the order of their seeds, until one fails.
 fn play_all(seeds: &[u64], bug: Option<Bug>) -> Result<Counts, (u64, String)> {
     let next = AtomicUsize::new(0);
     let found = Mutex::new(Ok(Counts::default()));
@@ -90,7 +90,7 @@ fn play_all(seeds: &[u64], bug: Option<Bug>) -> Result<Counts, (u64, String)> {
 #[test]
 #[allow(clippy::disallowed_methods, reason = "it tells its own pace")]
 fn every_world_comes_to_rest_with_nothing_lost() {
-    if let Some(seed) = trace::replayed() {
+    if let Some(seed) = trace::replayed_seed() {
         let (hash, counts) = world::play(seed, true);
         println!("seed {seed}: trace {hash:016x}, {counts:?}");
         return;
@@ -103,7 +103,7 @@ fn every_world_comes_to_rest_with_nothing_lost() {
         .ok()
         .and_then(|first| first.parse().ok());
     let first = first.unwrap_or(1);
-    let seeds: Vec<u64> = kept().chain(first..first + many).collect();
+    let seeds: Vec<u64> = stored_seeds().chain(first..first + many).collect();
     let began = std::time::Instant::now();
     match play_all(&seeds, None) {
         Ok(counts) => {
@@ -118,10 +118,10 @@ fn every_world_comes_to_rest_with_nothing_lost() {
     }
 }
 
-/// One seed, one trace: in this process and in another.
+/// A seed has the same trace in this process and in another.
 #[test]
 fn a_seed_is_a_trace() {
-    if trace::replayed().is_some() {
+    if trace::replayed_seed().is_some() {
         return;
     }
     for seed in 1..=12 {
@@ -145,10 +145,10 @@ const WITHIN: u64 = 400;
 /// Each planted bug is found.
 #[test]
 fn planted_bugs_are_found() {
-    if trace::replayed().is_some() {
+    if trace::replayed_seed().is_some() {
         return;
     }
-    quietly();
+    silence_expected_panics();
     let seeds: Vec<u64> = (1..=WITHIN).collect();
     let mut missed = Vec::new();
     for bug in bugs::ALL {
@@ -164,11 +164,11 @@ fn first_line(text: &str) -> &str {
     text.lines().next().unwrap_or("")
 }
 
-/// Panics of worlds that are to fail are not told.
-fn quietly() {
+/// Suppresses the output of expected panics.
+fn silence_expected_panics() {
     let told = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
-        if !bugs::any() {
+        if !bugs::is_any_planted() {
             told(panic);
         }
     }));

@@ -1,5 +1,5 @@
-//! Operators who move tenants to and fro, and the workers that do it: taken
-//! for dead while they are not, killed, halted, and followed by others.
+//! Operators that move tenants back and forth, and the workers that do it: declared dead
+//! while they still run, killed, paused, and replaced.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -8,18 +8,19 @@ use std::time::Duration;
 use ballast_control_plane::calendar::CalendarSettings;
 use ballast_control_plane::hotspots::HotspotSettings;
 use ballast_control_plane::load::LoadSettings;
-use ballast_control_plane::migrations::MoveSettings;
-use ballast_control_plane::migrations::records::SliceRecords;
+use ballast_control_plane::migrations::MigrationSettings;
+use ballast_control_plane::migrations::slice_records::SliceRecords;
 use ballast_control_plane::registry::typed;
-use ballast_control_plane::{ControlPlane, Settings};
+use ballast_control_plane::{ControlPlane, ControlPlaneSettings};
 use ballast_domain::ShardId;
-use ballast_domain::migration::{Left, Migration};
-use ballast_domain::moving::{MoveId, Moving, Phase};
+use ballast_domain::migration::{LeftoverCopy, Migration};
+use ballast_domain::moving::{ActiveMigration, MigrationId, MigrationPhase};
 use ballast_domain::shard::PressureThresholds;
 use ballast_domain::tenant::{Epoch, Slice, SliceId, Tenant};
-use ballast_migration_engine::copy::Copied;
+use ballast_migration_engine::copy::CopyProgress;
 use ballast_migration_engine::worker::{
-    ClaimError, Goal, Gone, Job, MoveError, Notes, Reached, Worker, claim,
+    GiveUpOutcome, MigrationClaimError, MigrationError, MigrationJob, MigrationProgress,
+    MigrationWorker, WorkGoal, WorkOutcome, claim_slice,
 };
 use ballast_vote_shard::VoteShard;
 use ballast_vote_shard::shard::Holding;
@@ -27,38 +28,38 @@ use serde_json::json;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
-use crate::chance::{self, Drawn};
-use crate::net::{Caller, Wires};
+use crate::chance::{self, SeededEntropy};
+use crate::net::{Caller, NetworkShards};
 use crate::nodes::Nodes;
-use crate::records::BrokenRecords;
-use crate::registry::Far;
-use crate::stage;
+use crate::records::FaultyRouteStore;
+use crate::registry::RemoteRegistry;
+use crate::scheduler;
 use crate::trace::{self, SimClock, note};
 
-/// What operators and workers work with.
+/// Starts migrations and runs their workers.
 #[derive(Clone)]
-pub(crate) struct Yard {
-    pub(crate) registry: Far,
+pub(crate) struct MigrationDriver {
+    pub(crate) registry: RemoteRegistry,
     pub(crate) nodes: Arc<Nodes>,
-    /// Whether workers die and are halted.
+    /// Whether workers are killed and paused.
     pub(crate) rough: bool,
 }
 
-type Outcome = Result<Reached, MoveError>;
+type Outcome = Result<WorkOutcome, MigrationError>;
 
-/// What the next worker is to do without, though it may be there.
+/// The shard that the next worker does without, although it may be reachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Leaves {
+enum Abandons {
     Nothing,
     /// The target, in a window in which both sides acknowledge.
     Owner,
-    /// The copy that is to be removed last.
+    /// The copy that is removed last.
     Copy,
 }
 
-impl Leaves {
-    /// After something failed: perhaps the move ends without its last act.
-    fn or_a_copy(self, goals: &[Goal]) -> Self {
+impl Abandons {
+    /// After a failure: the migration may end without removing its copy.
+    fn after_failure(self, goals: &[WorkGoal]) -> Self {
         match self {
             Self::Nothing if goals.len() == 1 && chance::happens(150) => Self::Copy,
             Self::Copy if chance::happens(500) => Self::Nothing,
@@ -67,12 +68,12 @@ impl Leaves {
     }
 }
 
-impl Yard {
-    /// The control plane of a process that has just started.
+impl MigrationDriver {
+    /// Opens a control plane, like a process that has just started.
     async fn plane(&self) -> ControlPlane {
         loop {
             let registry = Arc::new(self.registry.clone());
-            let (clock, entropy) = (Arc::new(SimClock), Arc::new(Drawn));
+            let (clock, entropy) = (Arc::new(SimClock), Arc::new(SeededEntropy));
             match ControlPlane::open(registry, clock, entropy, settings()).await {
                 Ok(plane) => return plane,
                 Err(_) => sleep(chance::ms(10, 100)).await,
@@ -80,29 +81,28 @@ impl Yard {
         }
     }
 
-    async fn records(&self) -> Arc<BrokenRecords> {
-        Arc::new(BrokenRecords {
+    async fn records(&self) -> Arc<FaultyRouteStore> {
+        Arc::new(FaultyRouteStore {
             whole: SliceRecords::new(self.plane().await),
             nodes: self.nodes.clone(),
         })
     }
 
-    async fn worker(&self, caller: Caller) -> Worker {
-        let wires = Wires {
+    async fn worker(&self, caller: Caller) -> MigrationWorker {
+        let network = NetworkShards {
             caller,
             nodes: self.nodes.clone(),
         };
-        Worker::new(self.records().await, Arc::new(wires), Arc::new(SimClock))
+        MigrationWorker::new(self.records().await, Arc::new(network), Arc::new(SimClock))
     }
 
-    /// Has a slice take votes again that is sealed for too long, again and
-    /// again.
-    pub(crate) async fn watch(self, slice: SliceId) {
+    /// The reconciler: periodically undoes a seal that lasts too long.
+    pub(crate) async fn unseal_periodically(self, slice: SliceId) {
         let worker = self.worker(Caller::Watchman).await;
         loop {
             sleep(chance::ms(300, 1_000)).await;
-            self.owners_are_recorded(&slice).await;
-            let stage = *chance::one_of(&["admitted", "cutOver"]);
+            self.check_owners(&slice).await;
+            let stage = *chance::pick(&["admitted", "cutOver"]);
             let migration: Migration = serde_json::from_value(json!({
                 "migrationID": "looked after",
                 "tenantID": slice.tenant_id,
@@ -118,7 +118,7 @@ impl Yard {
             .unwrap();
             let seal_max_ms = settings().moves.seal_max_ms;
             if let Err(error) = worker.unseal_overdue(&migration, seal_max_ms).await {
-                note!("{} stays sealed for now: {error}", slice.tenant_id);
+                note!("cannot unseal {} yet: {error}", slice.tenant_id);
             }
         }
     }
@@ -126,35 +126,37 @@ impl Yard {
     /// Moves a slice a number of times, one after the other.
     pub(crate) async fn operate(self, slice: SliceId, moves: u64) {
         let ids = self.nodes.ids();
-        // Shards that still have a copy which nobody needs: nothing comes there.
+        // Shards with an unneeded copy, to which no migration goes.
         let full = Arc::new(Mutex::new(BTreeSet::new()));
         for number in 0..moves {
             sleep(chance::ms(0, 1_000)).await;
-            let name = MoveId(format!("{}-m{number}", slice.tenant_id));
-            let to = chance::one_of(&ids).clone();
+            let name = MigrationId(format!("{}-m{number}", slice.tenant_id));
+            let to = chance::pick(&ids).clone();
             if full.lock().unwrap().contains(&to) {
                 note!("{name} to {to} is refused: a copy is left there");
                 continue;
             }
             let sync = chance::happens(400);
-            if self.claimed(&slice, &name, (&to, sync)).await {
-                note!("{name} to {to} begins, sync: {sync}");
+            if self.claim_until_decided(&slice, &name, (&to, sync)).await {
+                note!("{name} to {to} starts, sync: {sync}");
                 let left = Arc::new(Mutex::new(None));
-                let moved = self.see_through(&slice, &name, sync, &left).await;
-                let left: Option<Left> = left.lock().unwrap().take();
+                let moved = self.run_migration(&slice, &name, sync, &left).await;
+                let left: Option<LeftoverCopy> = left.lock().unwrap().take();
                 if let Some(left) = left {
                     full.lock().unwrap().insert(left.shard.clone());
-                    let later = self.clone().empty_later(slice.clone(), name.clone(), left);
+                    let later = self
+                        .clone()
+                        .remove_copy_later(slice.clone(), name.clone(), left);
                     let full = full.clone();
-                    stage::spawn(stage::WORLD, async move {
+                    scheduler::spawn(scheduler::WORLD, async move {
                         let shard = later.await;
                         full.lock().unwrap().remove(&shard);
                     });
                 } else if sync && !moved {
                     let epoch = self.epoch(&slice).await;
-                    self.empty(&slice, &name, (&to, epoch)).await;
+                    self.remove_copy(&slice, &name, (&to, epoch)).await;
                 }
-                note!("{name} is over: {moved}");
+                note!("{name} ended, moved: {moved}");
                 trace::count(|counts| match moved {
                     true => counts.moved += 1,
                     false => counts.undone += 1,
@@ -166,16 +168,21 @@ impl Yard {
         }
     }
 
-    async fn claimed(&self, slice: &SliceId, name: &MoveId, (to, sync): (&ShardId, bool)) -> bool {
+    async fn claim_until_decided(
+        &self,
+        slice: &SliceId,
+        name: &MigrationId,
+        (to, sync): (&ShardId, bool),
+    ) -> bool {
         let records = self.records().await;
         loop {
-            match claim(&*records, slice, name, to, sync).await {
+            match claim_slice(&*records, slice, name, to, sync).await {
                 Ok(_) => return true,
-                Err(ClaimError::Refused(refused)) => {
+                Err(MigrationClaimError::Refused(refused)) => {
                     note!("{name} is refused: {refused}");
-                    // Its own claim may have happened, its answer lost, and
-                    // the record read in between: the next look tells.
-                    if refused.to_string().contains("there already") {
+                    // An earlier claim may have succeeded with its answer lost. The
+                    // next read shows it.
+                    if refused.to_string().contains("owns the slice already") {
                         return false;
                     }
                     sleep(Duration::from_millis(100)).await;
@@ -185,94 +192,101 @@ impl Yard {
         }
     }
 
-    /// Has a move worked on until it is over; whether it moved. What it could not
-    /// remove is noted in `left`.
-    async fn see_through(
+    /// Runs workers until a migration ends, and returns whether the slice moved. Stores
+    /// a copy that was not removed in `left`.
+    async fn run_migration(
         &self,
         slice: &SliceId,
-        name: &MoveId,
+        name: &MigrationId,
         sync: bool,
-        left: &Arc<Mutex<Option<Left>>>,
+        left: &Arc<Mutex<Option<LeftoverCopy>>>,
     ) -> bool {
-        let mut goals: Vec<Goal> = match chance::below(8) {
-            0 => vec![Goal::Undone],
-            1 => vec![Goal::Undone, Goal::Prepared],
-            2 | 3 => vec![Goal::Undone, Goal::CutOver],
-            4 | 5 => vec![Goal::Finished, Goal::CutOver],
-            _ => vec![Goal::Finished],
+        let mut goals: Vec<WorkGoal> = match chance::below(8) {
+            0 => vec![WorkGoal::RolledBack],
+            1 => vec![WorkGoal::RolledBack, WorkGoal::Prepared],
+            2 | 3 => vec![WorkGoal::RolledBack, WorkGoal::CutOver],
+            4 | 5 => vec![WorkGoal::Finished, WorkGoal::CutOver],
+            _ => vec![WorkGoal::Finished],
         };
         let mut lease = 0;
         let mut late = Vec::new();
-        let notes = Arc::new(Mutex::new(Notes::default()));
-        let mut leaves = Leaves::Nothing;
+        let progress = Arc::new(Mutex::new(MigrationProgress::default()));
+        let mut abandons = Abandons::Nothing;
         let moved = loop {
             lease += 1;
             let goal = *goals.last().unwrap();
-            let job = Job {
+            let job = MigrationJob {
                 move_id: name.clone(),
                 slice: slice.clone(),
                 lease,
                 seal_max_ms: chance::happens(700).then(|| chance::within(20, 3_000)),
             };
             note!("{name} worker {lease} to {goal:?}, leaves: {leaves:?}");
-            let troupe = stage::troupe();
+            let process = scheduler::new_process();
             let (sender, mut receiver) = oneshot::channel();
-            match leaves {
-                Leaves::Owner => stage::spawn(troupe, leave(self.clone(), job, sender)),
-                Leaves::Copy => {
-                    let undo = goal == Goal::Undone;
-                    let left = left.clone();
-                    stage::spawn(troupe, leave_copy(self.clone(), job, undo, left, sender));
+            match abandons {
+                Abandons::Owner => {
+                    scheduler::spawn(process, abandon_owner(self.clone(), job, sender))
                 }
-                Leaves::Nothing => {
-                    stage::spawn(troupe, work(self.clone(), job, goal, notes.clone(), sender));
+                Abandons::Copy => {
+                    let undo = goal == WorkGoal::RolledBack;
+                    let left = left.clone();
+                    scheduler::spawn(process, leave_copy(self.clone(), job, undo, left, sender));
+                }
+                Abandons::Nothing => {
+                    scheduler::spawn(
+                        process,
+                        work(self.clone(), job, goal, progress.clone(), sender),
+                    );
                 }
             }
-            let outcome = self.wait(troupe, &mut receiver).await;
+            let outcome = self.wait(process, &mut receiver).await;
             match outcome {
-                Some(Ok(Reached::Over { moved, back })) => break moved && !back,
-                Some(Ok(Reached::Goal)) if leaves != Leaves::Nothing => leaves = Leaves::Nothing,
-                Some(Ok(Reached::Goal)) => {
-                    if sync && goal == Goal::CutOver && chance::happens(500) {
-                        leaves = Leaves::Owner;
+                Some(Ok(WorkOutcome::Ended { moved, back })) => break moved && !back,
+                Some(Ok(WorkOutcome::GoalReached)) if abandons != Abandons::Nothing => {
+                    abandons = Abandons::Nothing
+                }
+                Some(Ok(WorkOutcome::GoalReached)) => {
+                    if sync && goal == WorkGoal::CutOver && chance::happens(500) {
+                        abandons = Abandons::Owner;
                     }
                     if goals.len() > 1 {
                         goals.pop();
                         sleep(chance::ms(0, 2_000)).await;
                     }
-                    self.keeps_the_way_back(slice).await;
+                    self.check_source_copy(slice).await;
                 }
-                Some(Ok(Reached::PutOff)) => sleep(chance::ms(5, 300)).await,
-                Some(Ok(Reached::Unknown)) => panic!("{name} is forgotten"),
-                Some(Err(MoveError::Different { .. })) => {
-                    // It is copied anew; if that does not help, it goes back.
-                    notes.lock().unwrap().copied = Copied::default();
+                Some(Ok(WorkOutcome::Postponed)) => sleep(chance::ms(5, 300)).await,
+                Some(Ok(WorkOutcome::Unknown)) => panic!("{name} is forgotten"),
+                Some(Err(MigrationError::Different { .. })) => {
+                    // Copy again; if that does not help, roll back.
+                    progress.lock().unwrap().copied = CopyProgress::default();
                     if chance::happens(300) {
-                        goals = vec![Goal::Undone];
+                        goals = vec![WorkGoal::RolledBack];
                     }
                 }
                 Some(Err(_)) => {
                     if chance::happens(100) {
-                        goals = vec![Goal::Undone];
+                        goals = vec![WorkGoal::RolledBack];
                     }
-                    leaves = leaves.or_a_copy(&goals);
+                    abandons = abandons.after_failure(&goals);
                     sleep(chance::ms(5, 300)).await;
                 }
-                // Taken for dead. It is, or it will go on later.
+                // Declared dead. It is dead, or continues later.
                 None => {
-                    late.push(troupe);
+                    late.push(process);
                     if chance::happens(150) {
-                        goals = vec![Goal::Undone];
+                        goals = vec![WorkGoal::RolledBack];
                     }
-                    leaves = leaves.or_a_copy(&goals);
+                    abandons = abandons.after_failure(&goals);
                 }
             }
         };
-        for troupe in late {
+        for process in late {
             if chance::happens(500) {
-                stage::kill(troupe);
+                scheduler::kill(process);
             } else {
-                stage::resume(troupe);
+                scheduler::resume(process);
             }
         }
         moved
@@ -282,24 +296,35 @@ impl Yard {
     async fn epoch(&self, slice: &SliceId) -> Epoch {
         let worker = self.worker(Caller::Worker(0)).await;
         loop {
-            match worker.route(slice).await {
+            match worker.read_route(slice).await {
                 Ok(route) => return route.epoch,
                 Err(_) => sleep(chance::ms(5, 300)).await,
             }
         }
     }
 
-    /// Has a copy removed that a move has left, while others may be under way;
-    /// where it was.
-    async fn empty_later(self, slice: SliceId, name: MoveId, left: Left) -> ShardId {
+    /// Removes a copy that a migration has left, while later migrations may run. Returns
+    /// its shard.
+    async fn remove_copy_later(
+        self,
+        slice: SliceId,
+        name: MigrationId,
+        left: LeftoverCopy,
+    ) -> ShardId {
         sleep(chance::ms(0, 3_000)).await;
-        self.empty(&slice, &name, (&left.shard, left.epoch)).await;
+        self.remove_copy(&slice, &name, (&left.shard, left.epoch))
+            .await;
         left.shard
     }
 
-    /// Tells a shard that may have been left behind, however long that takes, and
-    /// has what it has removed.
-    async fn empty(&self, slice: &SliceId, name: &MoveId, (shard, epoch): (&ShardId, Epoch)) {
+    /// Tells a shard that may have been abandoned, however long that takes, and removes
+    /// its copy.
+    async fn remove_copy(
+        &self,
+        slice: &SliceId,
+        name: &MigrationId,
+        (shard, epoch): (&ShardId, Epoch),
+    ) {
         let worker = self.worker(Caller::Worker(0)).await;
         loop {
             let told = worker.disown(slice, (shard, epoch), name).await;
@@ -313,9 +338,9 @@ impl Yard {
         }
     }
 
-    /// While both sides are kept, the source's copy is there.
-    async fn keeps_the_way_back(&self, slice: &SliceId) {
-        let Some(moving) = self.in_window(slice).await else {
+    /// Checks INV-7: during the window the source keeps its copy.
+    async fn check_source_copy(&self, slice: &SliceId) {
+        let Some(moving) = self.window_migration(slice).await else {
             return;
         };
         let Some((shard, _)) = self.nodes.up(&moving.from) else {
@@ -324,15 +349,15 @@ impl Yard {
         let Ok(fence) = shard.fence(slice).await else {
             return;
         };
-        if self.in_window(slice).await == Some(moving) {
+        if self.window_migration(slice).await == Some(moving) {
             let holding = fence.map(|fence| fence.holding);
             let is_kept = matches!(holding, Some(Holding::Sealed | Holding::Retired));
             assert!(is_kept, "{slice} has no way back: {holding:?}");
         }
     }
 
-    /// No shard owns the slice at an epoch that the record has not come to.
-    async fn owners_are_recorded(&self, slice: &SliceId) {
+    /// Checks that no shard owns the slice at an epoch above the record's.
+    async fn check_owners(&self, slice: &SliceId) {
         for id in self.nodes.ids() {
             let Some((shard, _)) = self.nodes.up(&id) else {
                 continue;
@@ -340,7 +365,8 @@ impl Yard {
             let Ok(Some(fence)) = shard.fence(slice).await else {
                 continue;
             };
-            if let (Holding::Owner, Some(recorded)) = (fence.holding, self.recorded(slice).await) {
+            if let (Holding::Owner, Some(recorded)) = (fence.holding, self.read_slice(slice).await)
+            {
                 let (owned, recorded) = (fence.epoch, recorded.epoch);
                 assert!(
                     owned <= recorded,
@@ -350,23 +376,23 @@ impl Yard {
         }
     }
 
-    async fn in_window(&self, slice: &SliceId) -> Option<Moving> {
-        let moving = self.recorded(slice).await?.moving?;
-        (moving.phase == Phase::Window).then_some(moving)
+    async fn window_migration(&self, slice: &SliceId) -> Option<ActiveMigration> {
+        let moving = self.read_slice(slice).await?.moving?;
+        (moving.phase == MigrationPhase::Window).then_some(moving)
     }
 
-    /// A slice as the registry has it, unless that is away.
-    async fn recorded(&self, slice: &SliceId) -> Option<Slice> {
-        let near = self.registry.near().ok()?;
+    /// Reads a slice from the registry, unless that is unreachable.
+    async fn read_slice(&self, slice: &SliceId) -> Option<Slice> {
+        let near = self.registry.direct().ok()?;
         let tenant = typed::get::<Tenant>(&near, slice.tenant_id.as_str()).await;
         let mut slices = tenant.ok()??.value.slices.into_iter();
         slices.find(|one| one.slice == slice.slice)
     }
 
-    /// Waits for a worker, as long as its lease lasts.
+    /// Waits for a worker until its lease expires.
     async fn wait(
         &self,
-        troupe: stage::Troupe,
+        process: scheduler::ProcessId,
         receiver: &mut oneshot::Receiver<Outcome>,
     ) -> Option<Outcome> {
         if !self.rough || !crate::weather::is_stormy() {
@@ -380,13 +406,13 @@ impl Yard {
             return outcome.ok();
         }
         match chance::below(3) {
-            0 => stage::kill(troupe),
+            0 => scheduler::kill(process),
             1 => {
-                stage::halt(troupe);
+                scheduler::halt(process);
                 let pause = chance::ms(10, 15_000);
-                stage::spawn(stage::WORLD, async move {
+                scheduler::spawn(scheduler::WORLD, async move {
                     sleep(pause).await;
-                    stage::resume(troupe);
+                    scheduler::resume(process);
                 });
             }
             _ => {}
@@ -396,33 +422,37 @@ impl Yard {
 }
 
 async fn work(
-    yard: Yard,
-    job: Job,
-    goal: Goal,
-    notes: Arc<Mutex<Notes>>,
+    driver: MigrationDriver,
+    job: MigrationJob,
+    goal: WorkGoal,
+    progress: Arc<Mutex<MigrationProgress>>,
     told: oneshot::Sender<Outcome>,
 ) {
-    let worker = yard.worker(Caller::Worker(job.lease)).await;
-    let mut own = notes.lock().unwrap().clone();
+    let worker = driver.worker(Caller::Worker(job.lease)).await;
+    let mut own = progress.lock().unwrap().clone();
     let outcome = worker.work(&job, goal, &mut own).await;
-    note!("{} worker {}: {}", job.move_id, job.lease, shown(&outcome));
+    note!(
+        "{} worker {}: {}",
+        job.move_id,
+        job.lease,
+        describe_outcome(&outcome)
+    );
     if told.send(outcome).is_ok() {
-        *notes.lock().unwrap() = own;
+        *progress.lock().unwrap() = own;
     }
 }
 
-/// Takes a slice back without its target, though that may be there: routers may
-/// still vote on it.
-async fn leave(yard: Yard, job: Job, told: oneshot::Sender<Outcome>) {
-    let worker = yard.worker(Caller::Worker(job.lease)).await;
+/// Takes a slice back without its target, although routers may still vote on it.
+async fn abandon_owner(driver: MigrationDriver, job: MigrationJob, told: oneshot::Sender<Outcome>) {
+    let worker = driver.worker(Caller::Worker(job.lease)).await;
     let leaving = async {
-        match worker.give_up(&job, false).await? {
-            Gone::NotSo => Ok(Reached::Goal),
-            Gone::GivenUp { synced, .. } => {
+        match worker.take_back_without_owner(&job, false).await? {
+            GiveUpOutcome::NotApplicable => Ok(WorkOutcome::GoalReached),
+            GiveUpOutcome::GivenUp { synced, .. } => {
                 assert!(synced, "{} gives up what was acknowledged", job.move_id);
                 trace::count(|counts| counts.left_behind += 1);
-                worker.let_go(&job).await?;
-                Ok(Reached::Goal)
+                worker.release_abandoned(&job).await?;
+                Ok(WorkOutcome::GoalReached)
             }
         }
     };
@@ -431,53 +461,56 @@ async fn leave(yard: Yard, job: Job, told: oneshot::Sender<Outcome>) {
         "{} worker {} leaves: {}",
         job.move_id,
         job.lease,
-        shown(&outcome)
+        describe_outcome(&outcome)
     );
     let _ = told.send(outcome);
 }
 
-/// Ends a move without its last act: a copy that nobody needs is left where it is,
-/// and removed later. That is noted before the record is free.
+/// Ends a migration without removing its copy, which is removed later. Stores the copy
+/// before it frees the record.
 async fn leave_copy(
-    yard: Yard,
-    job: Job,
+    driver: MigrationDriver,
+    job: MigrationJob,
     undo: bool,
-    noted: Arc<Mutex<Option<Left>>>,
+    noted: Arc<Mutex<Option<LeftoverCopy>>>,
     told: oneshot::Sender<Outcome>,
 ) {
-    let worker = yard.worker(Caller::Worker(job.lease)).await;
+    let worker = driver.worker(Caller::Worker(job.lease)).await;
     let leaving = async {
-        let Some(leaving) = worker.leave(&job, undo).await? else {
-            return Ok(Reached::Goal);
+        let Some(leaving) = worker.finish_without_copy(&job, undo).await? else {
+            return Ok(WorkOutcome::GoalReached);
         };
         noted.lock().unwrap().get_or_insert(leaving.left);
         worker.release(&job).await?;
         trace::count(|counts| counts.left_copies += 1);
-        Ok(Reached::Over {
+        Ok(WorkOutcome::Ended {
             moved: !leaving.undone,
             back: leaving.back,
         })
     };
     let outcome = leaving.await;
     let (name, lease) = (&job.move_id, job.lease);
-    note!("{name} worker {lease} leaves a copy: {}", shown(&outcome));
+    note!(
+        "{name} worker {lease} leaves a copy: {}",
+        describe_outcome(&outcome)
+    );
     let _ = told.send(outcome);
 }
 
-fn shown(outcome: &Outcome) -> String {
+fn describe_outcome(outcome: &Outcome) -> String {
     match outcome {
         Ok(reached) => format!("{reached:?}"),
         Err(error) => error.to_string(),
     }
 }
 
-/// How the control plane is set.
-pub(crate) fn settings() -> Settings {
-    Settings {
+/// The settings of the control plane.
+pub(crate) fn settings() -> ControlPlaneSettings {
+    ControlPlaneSettings {
         default_region: "local".parse().unwrap(),
         pressure: PressureThresholds::default(),
         rotate_overlap_seconds: 60,
-        moves: MoveSettings::default(),
+        moves: MigrationSettings::default(),
         load: LoadSettings::default(),
         hotspots: HotspotSettings::default(),
         calendar: CalendarSettings::default(),

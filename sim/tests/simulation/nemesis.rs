@@ -1,5 +1,5 @@
-//! What goes wrong in a storm, besides messages: shards, routers and the
-//! registry crash, disks fail.
+//! The faults of a storm in addition to those of messages: crashes of shards, routers and
+//! the registry, and failing disks.
 
 use std::sync::Arc;
 
@@ -8,29 +8,29 @@ use tokio::time::sleep;
 
 use crate::chance;
 use crate::nodes::Nodes;
-use crate::registry::Far;
+use crate::registry::RemoteRegistry;
 use crate::routers::RouterProcess;
-use crate::stage;
+use crate::scheduler;
 use crate::trace::{note, now_ms};
 
 const CRASHES: [Crash; 3] = [Crash::Killed, Crash::PowerLost, Crash::PowerLostInTheMiddle];
 
 pub(crate) struct Nemesis {
     pub(crate) nodes: Arc<Nodes>,
-    pub(crate) registry: Far,
+    pub(crate) registry: RemoteRegistry,
     pub(crate) routers: Vec<Arc<RouterProcess>>,
 }
 
 impl Nemesis {
-    /// Lets things go wrong until it is time, and mends them all.
+    /// Injects faults until the given time, then restarts everything.
     pub(crate) async fn rage(&self, until_ms: u64) {
         let ids = self.nodes.ids();
         while now_ms() < until_ms {
             sleep(chance::ms(20, 2_500)).await;
-            let id = chance::one_of(&ids).clone();
+            let id = chance::pick(&ids).clone();
             match chance::below(10) {
                 0..=3 => {
-                    self.nodes.crash(&id, *chance::one_of(&CRASHES));
+                    self.nodes.crash(&id, *chance::pick(&CRASHES));
                     self.later(move |nodes| start(nodes, &id));
                 }
                 4 => {
@@ -43,12 +43,12 @@ impl Nemesis {
                     note!("{id}: the machine will stop");
                     self.nodes.spoil(&id, |disk| disk.stop_in(changes));
                     self.later(move |nodes| {
-                        nodes.crash(&id, *chance::one_of(&CRASHES));
+                        nodes.crash(&id, *chance::pick(&CRASHES));
                         start(nodes, &id);
                     });
                 }
                 7 | 8 => {
-                    let router = chance::one_of(&self.routers).clone();
+                    let router = chance::pick(&self.routers).clone();
                     router.crash();
                     self.later(move |_| router.open());
                 }
@@ -59,9 +59,9 @@ impl Nemesis {
                 }
             }
         }
-        // Whatever was to be mended later is mended now, from whatever state.
+        // Restart everything now, from whatever state it is in.
         for id in &ids {
-            self.nodes.crash(id, *chance::one_of(&CRASHES));
+            self.nodes.crash(id, *chance::pick(&CRASHES));
             self.nodes.open(id);
         }
         self.registry.restart();
@@ -73,7 +73,7 @@ impl Nemesis {
     fn later(&self, mend: impl FnOnce(&Nodes) + Send + 'static) {
         let nodes = self.nodes.clone();
         let pause = chance::ms(5, 3_000);
-        stage::spawn(stage::WORLD, async move {
+        scheduler::spawn(scheduler::WORLD, async move {
             sleep(pause).await;
             mend(&nodes);
         });

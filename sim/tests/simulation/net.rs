@@ -1,20 +1,22 @@
-//! The network between routers, workers and shards: a shard as its callers
-//! see it, with messages that have a fate of their own.
+//! The simulated network between routers, workers and shards: messages are delayed, lost
+//! and duplicated.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ballast_domain::poll::{Ballot, Poll, RequestId, Verdict};
+use ballast_domain::poll::{Ballot, BallotOutcome, Poll, RequestId};
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, ShardId, TenantId, VoterId};
 use ballast_vote_shard::embedded::EmbeddedShard;
 use ballast_vote_shard::shard::{
-    ArchiveFile, Change, Cursor, Cut, Digest, Fence, Order, Page, PollRow, SliceDigest, SliceKey,
-    VoterRow,
+    ArchiveFile, Cursor, Digest, ExportPage, ExportedRow, Fence, MigrationToken, PollRow,
+    RecutSpec, SliceDigest, SliceKey, VoterRow,
 };
-use ballast_vote_shard::{At, ShardError, ShardResult, Shards, Tally, Usage, VoteShard};
+use ballast_vote_shard::{
+    FencedSlice, ShardDirectory, ShardError, ShardResult, ShardUsage, Tally, VoteShard,
+};
 use futures::future::BoxFuture;
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
@@ -22,10 +24,10 @@ use tokio::time::{sleep, timeout};
 use crate::bugs::{self, Bug};
 use crate::nodes::Nodes;
 use crate::trace::note;
-use crate::{stage, weather};
+use crate::{scheduler, weather};
 
 /// How long a caller waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
 /// Who calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,14 +38,14 @@ pub(crate) enum Caller {
 }
 
 /// The shards as one caller reaches them.
-pub(crate) struct Wires {
+pub(crate) struct NetworkShards {
     pub(crate) caller: Caller,
     pub(crate) nodes: Arc<Nodes>,
 }
 
-impl Shards for Wires {
+impl ShardDirectory for NetworkShards {
     fn shard(&self, id: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
-        Ok(Arc::new(Wire {
+        Ok(Arc::new(NetworkShard {
             caller: self.caller,
             to: id.clone(),
             nodes: self.nodes.clone(),
@@ -51,7 +53,7 @@ impl Shards for Wires {
     }
 }
 
-struct Wire {
+struct NetworkShard {
     caller: Caller,
     to: ShardId,
     nodes: Arc<Nodes>,
@@ -59,14 +61,14 @@ struct Wire {
 
 type Act<T> = Arc<dyn Fn(Arc<EmbeddedShard>) -> BoxFuture<'static, ShardResult<T>> + Send + Sync>;
 
-fn told<T>(answer: &ShardResult<T>) -> String {
+fn describe_outcome<T>(answer: &ShardResult<T>) -> String {
     match answer {
         Ok(_) => "done".to_owned(),
         Err(error) => error.to_string(),
     }
 }
 
-/// A message arrives: whoever is there acts on it, and dies with its process.
+/// Delivers a message. Its processing ends when the receiver's process is killed.
 fn arrive<T: Send + 'static>(
     nodes: &Nodes,
     to: &ShardId,
@@ -74,14 +76,14 @@ fn arrive<T: Send + 'static>(
     act: &Act<T>,
     answer: Option<(oneshot::Sender<ShardResult<T>>, Duration)>,
 ) {
-    let Some((shard, troupe)) = nodes.up(to) else {
-        note!("{what}: nobody there");
+    let Some((shard, process)) = nodes.up(to) else {
+        note!("{what}: shard is down");
         return;
     };
     let acting = act(shard);
-    stage::spawn(troupe, async move {
+    scheduler::spawn(process, async move {
         let outcome = acting.await;
-        note!("{what}: {}", told(&outcome));
+        note!("{what}: {}", describe_outcome(&outcome));
         if let Some((sender, back)) = answer {
             sleep(back).await;
             let _ = sender.send(outcome);
@@ -89,39 +91,39 @@ fn arrive<T: Send + 'static>(
     });
 }
 
-impl Wire {
+impl NetworkShard {
     async fn call<T: Send + 'static>(&self, verb: &'static str, act: Act<T>) -> ShardResult<T> {
-        // What workers order comes again more often: it is rarer, and more
-        // depends on it. Most of all what destroys.
-        let fate = weather::fate_of(match (self.is_worker(), verb) {
+        // Duplicate workers' commands more often, because they are rarer and more
+        // dangerous; most of all purges.
+        let delivery = weather::draw_fate_repeating(match (self.is_worker(), verb) {
             (true, "purge") => 700,
             (true, _) => 150,
             (false, _) => 40,
         });
         let what = format!("{:?} {verb} {}", self.caller, self.to);
         let (sender, receiver) = oneshot::channel();
-        // While somebody holds it, an answer may come.
+        // Keep the sender, so that the receiver waits until its timeout.
         let mut held = None;
-        if fate.lost {
+        if delivery.lost {
             note!("{what}: lost");
             held = Some(sender);
         } else {
             let (nodes, to) = (self.nodes.clone(), self.to.clone());
-            let (sender, kept) = match fate.unanswered {
+            let (sender, kept) = match delivery.unanswered {
                 true => (None, Some(sender)),
-                false => (Some((sender, fate.back)), None),
+                false => (Some((sender, delivery.back)), None),
             };
             held = held.or(kept);
-            stage::spawn(stage::WORLD, async move {
-                sleep(fate.there).await;
+            scheduler::spawn(scheduler::WORLD, async move {
+                sleep(delivery.there).await;
                 arrive(&nodes, &to, what.clone(), &act, sender);
-                if let Some(later) = fate.again {
+                if let Some(later) = delivery.again {
                     sleep(later).await;
                     arrive(&nodes, &to, format!("{what} again"), &act, None);
                 }
             });
         }
-        let answer = timeout(PATIENCE, receiver).await;
+        let answer = timeout(ANSWER_TIMEOUT, receiver).await;
         drop(held);
         match answer {
             Ok(Ok(answer)) => answer,
@@ -138,11 +140,12 @@ impl Wire {
     }
 }
 
-/// Methods whose references come before their values.
+/// Implements methods by sending them over the network: parameters by reference first,
+/// then those by value.
 macro_rules! wired {
     ($(fn $name:ident($($r:ident: &$rt:ty),*; $($v:ident: $vt:ty),*) -> $out:ty;)* ; $($rest:tt)*) => {
         #[async_trait]
-        impl VoteShard for Wire {
+        impl VoteShard for NetworkShard {
             $(async fn $name(&self, $($r: &$rt,)* $($v: $vt,)*) -> ShardResult<$out> {
                 $(let $r = $r.to_owned();)*
                 let act: Act<$out> = Arc::new(move |shard: Arc<EmbeddedShard>| {
@@ -158,41 +161,41 @@ macro_rules! wired {
 }
 
 wired! {
-    fn create_poll(at: &At; poll: Poll) -> Poll;
+    fn create_poll(at: &FencedSlice; poll: Poll) -> Poll;
     fn poll(slice: &SliceId; poll: PollId) -> Poll;
     fn polls(slice: &SliceId; after: Option<PollId>, most: usize) -> Vec<Poll>;
-    fn awaited(; least: u64, most: usize) -> Vec<(SliceId, Poll)>;
-    fn close_poll(at: &At; poll: PollId) -> Poll;
-    fn widen_lanes(at: &At; poll: PollId, lanes: u16) -> Poll;
-    fn narrow_lanes(at: &At; poll: PollId, lanes: u16) -> Poll;
-    fn archive_poll(at: &At; poll: PollId, file: ArchiveFile) -> Poll;
+    fn awaited_polls(; least: u64, most: usize) -> Vec<(SliceId, Poll)>;
+    fn close_poll(at: &FencedSlice; poll: PollId) -> Poll;
+    fn widen_lanes(at: &FencedSlice; poll: PollId, lanes: u16) -> Poll;
+    fn narrow_lanes(at: &FencedSlice; poll: PollId, lanes: u16) -> Poll;
+    fn archive_poll(at: &FencedSlice; poll: PollId, file: ArchiveFile) -> Poll;
     fn archive(slice: &SliceId; poll: PollId) -> Option<ArchiveFile>;
-    fn archive_of(tenant: &TenantId; poll: PollId) -> Option<ArchiveFile>;
+    fn find_archive(tenant: &TenantId; poll: PollId) -> Option<ArchiveFile>;
     fn archives(slice: &SliceId;) -> Vec<PollRow>;
-    fn cast(at: &At, ballots: &[Ballot];) -> Vec<Verdict>;
+    fn cast(at: &FencedSlice, ballots: &[Ballot];) -> Vec<BallotOutcome>;
     fn tally(slice: &SliceId; poll: PollId) -> Tally;
     fn lanes(slice: &SliceId; poll: PollId) -> Vec<Vec<u64>>;
     fn tallies_since(; seen: u64) -> (u64, Vec<Tally>);
-    fn serves(at: &At;) -> ();
-    fn found(at: &At;) -> ();
+    fn serves(at: &FencedSlice;) -> ();
+    fn adopt(at: &FencedSlice;) -> ();
     fn fence(slice: &SliceId;) -> Option<Fence>;
-    fn prepare(at: &At, order: &Order; key: SliceKey, range: HashRange) -> ();
-    fn seal(at: &At, order: &Order;) -> ();
-    fn unseal(at: &At, order: &Order;) -> ();
-    fn ready(at: &At, order: &Order;) -> ();
-    fn activate(at: &At, order: &Order;) -> ();
-    fn retire(at: &At, order: &Order;) -> ();
-    fn purge(at: &At, order: &Order; most: usize) -> usize;
-    fn recut(order: &Order, cut: &Cut;) -> ();
+    fn prepare(at: &FencedSlice, order: &MigrationToken; key: SliceKey, range: HashRange) -> ();
+    fn seal(at: &FencedSlice, order: &MigrationToken;) -> ();
+    fn unseal(at: &FencedSlice, order: &MigrationToken;) -> ();
+    fn mark_ready(at: &FencedSlice, order: &MigrationToken;) -> ();
+    fn activate(at: &FencedSlice, order: &MigrationToken;) -> ();
+    fn retire(at: &FencedSlice, order: &MigrationToken;) -> ();
+    fn purge(at: &FencedSlice, order: &MigrationToken; most: usize) -> usize;
+    fn recut(order: &MigrationToken, cut: &RecutSpec;) -> ();
     fn slice_key(slice: &SliceId;) -> SliceKey;
     fn slice_range(slice: &SliceId;) -> HashRange;
-    fn export(slice: &SliceId, cursor: &Cursor; bytes: usize) -> Page;
-    fn discard(at: &At, order: &Order; poll: PollId) -> ();
+    fn export(slice: &SliceId, cursor: &Cursor; bytes: usize) -> ExportPage;
+    fn discard_poll(at: &FencedSlice, order: &MigrationToken; poll: PollId) -> ();
     fn scrub(slice: &SliceId;) -> Vec<(PollId, Digest)>;
     ;
-    async fn carry(
+    async fn import_counts(
         &self,
-        at: &At,
+        at: &FencedSlice,
         poll: PollId,
         request: RequestId,
         votes: &[u64],
@@ -200,9 +203,9 @@ wired! {
         let (at, votes) = (at.clone(), votes.to_vec());
         let act: Act<Tally> = Arc::new(move |shard: Arc<EmbeddedShard>| {
             let (at, votes) = (at.clone(), votes.clone());
-            Box::pin(async move { shard.carry(&at, poll, request, &votes).await })
+            Box::pin(async move { shard.import_counts(&at, poll, request, &votes).await })
         });
-        self.call("carry", act).await
+        self.call("import_counts", act).await
     }
 
     async fn voter(
@@ -219,15 +222,15 @@ wired! {
         self.call("voter", act).await
     }
 
-    async fn usage(&self) -> Usage {
+    async fn usage(&self) -> ShardUsage {
         match self.nodes.up(&self.to) {
             Some((shard, _)) => shard.usage().await,
-            None => Usage::default(),
+            None => ShardUsage::default(),
         }
     }
 
     async fn digests(&self, slice: &SliceId) -> ShardResult<Vec<(PollId, Digest)>> {
-        if self.is_worker() && bugs::has(Bug::PositionBeforeSeal) {
+        if self.is_worker() && bugs::is_planted(Bug::PositionBeforeSeal) {
             return Ok(Vec::new());
         }
         let slice = slice.clone();
@@ -239,7 +242,7 @@ wired! {
     }
 
     async fn digest(&self, slice: &SliceId) -> ShardResult<SliceDigest> {
-        if self.is_worker() && bugs::has(Bug::PositionBeforeSeal) {
+        if self.is_worker() && bugs::is_planted(Bug::PositionBeforeSeal) {
             return Ok(SliceDigest::default());
         }
         let slice = slice.clone();
@@ -250,14 +253,14 @@ wired! {
         self.call("digest", act).await
     }
 
-    async fn import(&self, slice: &SliceId, order: &Order, changes: &[Change]) -> ShardResult<()> {
-        if bugs::has(Bug::MirrorSkipped) && matches!(self.caller, Caller::Router(_)) {
+    async fn import(&self, slice: &SliceId, order: &MigrationToken, changes: &[ExportedRow]) -> ShardResult<()> {
+        if bugs::is_planted(Bug::MirrorSkipped) && matches!(self.caller, Caller::Router(_)) {
             return Ok(());
         }
         let (slice, order, mut changes) = (slice.clone(), order.clone(), changes.to_vec());
-        if bugs::has(Bug::RequestsLeftBehind) {
+        if bugs::is_planted(Bug::RequestsLeftBehind) {
             for change in &mut changes {
-                if let Change::Voter(row) = change {
+                if let ExportedRow::Voter(row) = change {
                     row.requests.clear();
                 }
             }

@@ -1,5 +1,5 @@
-//! The shards of a world: engines on simulated disks, whose log is written and
-//! whose files are kept when the stage says so, and which crash and start.
+//! The shards of a world: engines on simulated disks, whose log and compaction run as
+//! scheduled tasks, and which crash and restart.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -8,28 +8,29 @@ use std::time::Duration;
 use ballast_domain::ShardId;
 use ballast_vote_shard::embedded::disk::{Crash, SimulatedDisk};
 use ballast_vote_shard::embedded::{
-    EmbeddedShard, KeepSteps, Kept, LogSteps, OpenError, Options, Written,
+    CompactorOutcome, CompactorSteps, EmbeddedShard, LogStepOutcome, LogSteps, ShardOpenError,
+    ShardOptions,
 };
 use tokio::time::{sleep, timeout};
 
 use crate::bugs::{self, Bug};
-use crate::chance::{self, Drawn};
-use crate::stage::{self, Troupe};
+use crate::chance::{self, SeededEntropy};
+use crate::scheduler::{self, ProcessId};
 use crate::trace::{self, SimClock, note};
 
 /// A machine that a shard runs on.
 struct Node {
     disk: SimulatedDisk,
-    up: Option<(Arc<EmbeddedShard>, Troupe)>,
+    up: Option<(Arc<EmbeddedShard>, ProcessId)>,
 }
 
-/// All of them.
+/// All machines.
 pub(crate) struct Nodes(Mutex<BTreeMap<ShardId, Node>>);
 
-/// Small, so that a short run has many segments, checkpoints and merges, and
-/// changes that are no longer kept.
-fn options() -> Options {
-    let mut options = Options {
+/// Small sizes, so that a short run has many segments, checkpoints, merges and dropped
+/// changes.
+fn options() -> ShardOptions {
+    let mut options = ShardOptions {
         checkpoint_bytes: 3 << 10,
         feed_bytes: 2 << 10,
         ..Options::default()
@@ -44,7 +45,7 @@ impl Nodes {
     pub(crate) fn start(ids: &[ShardId]) -> Arc<Self> {
         let disk = |id: &ShardId| {
             let disk = SimulatedDisk::new(chance::draw());
-            if bugs::has(Bug::SyncsSkipped) {
+            if bugs::is_planted(Bug::SyncsSkipped) {
                 disk.lie_about_syncs();
             }
             (id.clone(), Node { disk, up: None })
@@ -65,7 +66,7 @@ impl Nodes {
     }
 
     /// The shard, if it runs.
-    pub(crate) fn up(&self, id: &ShardId) -> Option<(Arc<EmbeddedShard>, Troupe)> {
+    pub(crate) fn up(&self, id: &ShardId) -> Option<(Arc<EmbeddedShard>, ProcessId)> {
         self.with(id, |node| node.up.clone())
     }
 
@@ -74,13 +75,16 @@ impl Nodes {
         self.up(id).unwrap().0
     }
 
-    fn try_open(&self, id: &ShardId) -> Result<(EmbeddedShard, LogSteps, KeepSteps), OpenError> {
+    fn try_open(
+        &self,
+        id: &ShardId,
+    ) -> Result<(EmbeddedShard, LogSteps, CompactorSteps), ShardOpenError> {
         EmbeddedShard::open_stepped(
             id.as_str(),
             Arc::new(self.with(id, |node| node.disk.clone())),
             options(),
             Arc::new(SimClock),
-            Arc::new(Drawn),
+            Arc::new(SeededEntropy),
         )
     }
 
@@ -88,7 +92,7 @@ impl Nodes {
     pub(crate) fn open(&self, id: &ShardId) {
         let (shard, log, keeper) = match self.try_open(id) {
             Ok(opened) => opened,
-            // The disk failed meanwhile: the process ends, and starts again.
+            // The disk failed in between: the process ends and restarts.
             Err(error) => {
                 note!("{id} does not start: {error}");
                 self.with(id, |node| node.disk = node.disk.after(Crash::Killed));
@@ -99,25 +103,25 @@ impl Nodes {
             }
         };
         note!("{id} starts");
-        let troupe = stage::troupe();
-        self.with(id, |node| node.up = Some((Arc::new(shard), troupe)));
-        stage::spawn(troupe, write(id.clone(), log));
-        stage::spawn(troupe, keep(id.clone(), keeper));
+        let process = scheduler::new_process();
+        self.with(id, |node| node.up = Some((Arc::new(shard), process)));
+        scheduler::spawn(process, run_log(id.clone(), log));
+        scheduler::spawn(process, run_compactor(id.clone(), keeper));
     }
 
-    /// A shard's process ends here and now.
+    /// Ends a shard's process at once.
     pub(crate) fn crash(&self, id: &ShardId, how: Crash) {
-        let Some((shard, troupe)) = self.with(id, |node| node.up.take()) else {
+        let Some((shard, process)) = self.with(id, |node| node.up.take()) else {
             return;
         };
         note!("{id} crashes: {how:?}");
         trace::count(|counts| counts.crashes += 1);
-        stage::kill(troupe);
+        scheduler::kill(process);
         drop(shard);
         self.with(id, |node| node.disk = node.disk.after(how));
     }
 
-    /// Lets a shard's disk fail.
+    /// Injects a fault into a shard's disk.
     pub(crate) fn spoil(&self, id: &ShardId, act: impl FnOnce(&SimulatedDisk)) {
         self.with(id, |node| act(&node.disk));
     }
@@ -131,36 +135,36 @@ fn latency() -> Duration {
     }
 }
 
-async fn write(id: ShardId, mut log: LogSteps) {
+async fn run_log(id: ShardId, mut log: LogSteps) {
     loop {
         match log.step() {
-            Written::Nothing => {
-                let _ = timeout(Duration::from_millis(500), log.stirred()).await;
+            LogStepOutcome::Nothing => {
+                let _ = timeout(Duration::from_millis(500), log.wait_for_work()).await;
             }
-            Written::Taken => sleep(latency()).await,
-            Written::Group => {}
-            Written::Failed => {
+            LogStepOutcome::Taken => sleep(latency()).await,
+            LogStepOutcome::Group => {}
+            LogStepOutcome::Failed => {
                 note!("{id}: the disk failed");
                 sleep(chance::ms(20, 300)).await;
             }
-            Written::Reopened => note!("{id}: the log was opened anew"),
+            LogStepOutcome::Reopened => note!("{id}: reopened the log"),
         }
     }
 }
 
-async fn keep(id: ShardId, mut keeper: KeepSteps) {
+async fn run_compactor(id: ShardId, mut keeper: CompactorSteps) {
     loop {
         match keeper.step() {
-            Kept::Nothing => {
-                let _ = timeout(Duration::from_millis(200), keeper.stirred()).await;
+            CompactorOutcome::Nothing => {
+                let _ = timeout(Duration::from_millis(200), keeper.wait_for_work()).await;
             }
-            Kept::Waits => sleep(chance::ms(0, 2)).await,
-            Kept::Checkpoint => {
+            CompactorOutcome::Waits => sleep(chance::ms(0, 2)).await,
+            CompactorOutcome::Checkpoint => {
                 note!("{id}: a checkpoint");
                 trace::count(|counts| counts.checkpoints += 1);
                 sleep(latency()).await;
             }
-            Kept::Failed => {
+            CompactorOutcome::Failed => {
                 note!("{id}: no checkpoint");
                 sleep(chance::ms(100, 2_000)).await;
             }

@@ -1,57 +1,63 @@
-//! The product's records of slices, and what planted bugs make of them.
+//! The product's slice records, with planted bugs.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use ballast_control_plane::migrations::records::SliceRecords;
+use ballast_control_plane::migrations::slice_records::SliceRecords;
 use ballast_domain::ShardId;
-use ballast_domain::moving::{Phase, Route};
-use ballast_domain::registry::StoreError;
+use ballast_domain::moving::{MigrationPhase, SliceRoute};
+use ballast_domain::registry::RegistryError;
 use ballast_domain::tenant::SliceId;
-use ballast_migration_engine::ports::{Records, Seen};
-use ballast_migration_engine::protocol::token;
-use ballast_vote_shard::shard::Order;
-use ballast_vote_shard::{At, VoteShard};
+use ballast_migration_engine::ports::{RouteRecord, RouteStore};
+use ballast_migration_engine::protocol::command_token;
+use ballast_vote_shard::shard::MigrationToken;
+use ballast_vote_shard::{FencedSlice, VoteShard};
 use tokio::time::sleep;
 
 use crate::bugs::{self, Bug};
 use crate::chance;
 use crate::nodes::Nodes;
 
-/// The records, or what a bug makes of them.
-pub(crate) struct BrokenRecords {
+/// The product's slice records, with a planted bug if there is one.
+pub(crate) struct FaultyRouteStore {
     pub(crate) whole: SliceRecords,
     pub(crate) nodes: Arc<Nodes>,
 }
 
-impl BrokenRecords {
-    /// What a bug makes of a change before it is decided.
-    async fn broken(&self, slice: &SliceId, seen: &Seen, then: &Route) -> Route {
+impl FaultyRouteStore {
+    /// Applies a planted bug to an update.
+    async fn broken(&self, slice: &SliceId, seen: &RouteRecord, then: &SliceRoute) -> SliceRoute {
         let mut then = then.clone();
         let Some(moving) = &then.moving else {
             return then;
         };
-        if bugs::has(Bug::PublishBeforeCommit) && moving.phase == Phase::Window {
-            let order = Order {
+        if bugs::is_planted(Bug::PublishBeforeCommit) && moving.phase == MigrationPhase::Window {
+            let order = MigrationToken {
                 move_id: moving.move_id.clone(),
-                token: token(moving.prepared, 1 << 19),
+                token: command_token(moving.prepared, 1 << 19),
             };
             self.activate(&moving.to, slice, &then, &order).await;
-            // Long enough for others to decide otherwise.
+            // Long enough for another worker to decide differently.
             sleep(chance::ms(0, 2_000)).await;
         }
         let was = seen.route.moving.as_ref().map(|was| was.phase);
-        if bugs::has(Bug::EpochReused)
-            && moving.phase == Phase::Aborting
-            && matches!(was, Some(Phase::Sealing { .. }))
+        if bugs::is_planted(Bug::EpochReused)
+            && moving.phase == MigrationPhase::Aborting
+            && matches!(was, Some(MigrationPhase::Sealing { .. }))
         {
             then.epoch = seen.route.epoch;
         }
         then
     }
 
-    async fn activate(&self, to: &ShardId, slice: &SliceId, then: &Route, order: &Order) {
-        let at = At {
+    async fn activate(
+        &self,
+        to: &ShardId,
+        slice: &SliceId,
+        then: &SliceRoute,
+        order: &MigrationToken,
+    ) {
+        let at = FencedSlice {
             slice: slice.clone(),
             epoch: then.epoch,
         };
@@ -62,14 +68,19 @@ impl BrokenRecords {
 }
 
 #[async_trait]
-impl Records for BrokenRecords {
-    async fn read(&self, slice: &SliceId) -> Result<Option<Seen>, StoreError> {
+impl RouteStore for FaultyRouteStore {
+    async fn read(&self, slice: &SliceId) -> Result<Option<RouteRecord>, RegistryError> {
         self.whole.read(slice).await
     }
 
-    async fn swap(&self, slice: &SliceId, seen: &Seen, then: &Route) -> Result<bool, StoreError> {
+    async fn swap(
+        &self,
+        slice: &SliceId,
+        seen: &RouteRecord,
+        then: &SliceRoute,
+    ) -> Result<bool, RegistryError> {
         let then = self.broken(slice, seen, then).await;
-        if bugs::has(Bug::RecordOverwritten)
+        if bugs::is_planted(Bug::RecordOverwritten)
             && let Some(now) = self.whole.read(slice).await?
         {
             return self.whole.swap(slice, &now, &then).await;

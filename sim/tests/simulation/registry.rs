@@ -1,40 +1,40 @@
-//! The registry as routers and workers reach it: the one in memory, over a
-//! network, in a process that crashes and starts again.
+//! The registry as routers and workers reach it: in memory, over a simulated network, in a
+//! process that crashes and restarts.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use ballast_control_plane::registry::memory::{MemoryRegistry, Place};
+use ballast_control_plane::registry::memory::{MemoryFile, MemoryRegistry};
 use ballast_domain::Timestamp;
 use ballast_domain::registry::{
-    Commit, CommitError, Event, EventQuery, Kind, Record, RecordKey, RecordQuery, Registry, Reply,
-    StoreError, StoreResult,
+    CommitError, EventQuery, Record, RecordKey, RecordKind, RecordQuery, Registry, RegistryCommit,
+    RegistryError, RegistryEvent, RegistryResult, RememberedReply,
 };
 use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use crate::trace::{self, SimClock, note};
-use crate::{stage, weather};
+use crate::{scheduler, weather};
 
 /// How long a caller waits for an answer.
-const PATIENCE: Duration = Duration::from_secs(3);
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 
-/// The registry, wherever its process is.
+/// The registry behind the simulated network.
 #[derive(Clone)]
-pub(crate) struct Far {
-    place: Place,
+pub(crate) struct RemoteRegistry {
+    place: MemoryFile,
     open: Arc<Mutex<Option<MemoryRegistry>>>,
 }
 
-fn away() -> StoreError {
-    StoreError::new("reach the registry", "it is away")
+fn away() -> RegistryError {
+    RegistryError::new("reach the registry", "it is away")
 }
 
-impl Far {
+impl RemoteRegistry {
     pub(crate) fn start() -> Self {
-        let place = Place::default();
+        let place = MemoryFile::default();
         let open = MemoryRegistry::open(&place, Arc::new(SimClock));
         Self {
             place,
@@ -42,8 +42,8 @@ impl Far {
         }
     }
 
-    /// The registry, past the network.
-    pub(crate) fn near(&self) -> StoreResult<MemoryRegistry> {
+    /// Accesses the registry without the network.
+    pub(crate) fn direct(&self) -> RegistryResult<MemoryRegistry> {
         self.open.lock().unwrap().clone().ok_or_else(away)
     }
 
@@ -63,57 +63,57 @@ impl Far {
         }
     }
 
-    /// The way there and back of something that only reads.
-    async fn ways(&self) -> StoreResult<MemoryRegistry> {
-        let fate = weather::fate();
-        sleep(fate.there).await;
-        if fate.lost || fate.unanswered {
-            sleep(PATIENCE).await;
+    /// Delivers a read over the network.
+    async fn connect(&self) -> RegistryResult<MemoryRegistry> {
+        let delivery = weather::draw_fate();
+        sleep(delivery.there).await;
+        if delivery.lost || delivery.unanswered {
+            sleep(ANSWER_TIMEOUT).await;
             return Err(away());
         }
-        // What it reads it reads now, and tells later.
-        let open = self.near()?;
+        // The read happens now, and its answer arrives later.
+        let open = self.direct()?;
         Ok(open)
     }
 }
 
 #[async_trait]
-impl Registry for Far {
-    async fn commit(&self, commit: Commit) -> Result<u64, CommitError> {
-        let fate = weather::fate();
+impl Registry for RemoteRegistry {
+    async fn commit(&self, commit: RegistryCommit) -> Result<u64, CommitError> {
+        let delivery = weather::draw_fate();
         let (sender, receiver) = oneshot::channel();
         let mut held = None;
-        if fate.lost {
+        if delivery.lost {
             note!("{} lost", commit.action);
             held = Some(sender);
         } else {
             let far = self.clone();
-            let (sender, kept) = match fate.unanswered {
+            let (sender, kept) = match delivery.unanswered {
                 true => (None, Some(sender)),
                 false => (Some(sender), None),
             };
             held = held.or(kept);
-            stage::spawn(stage::WORLD, async move {
-                sleep(fate.there).await;
-                let Ok(open) = far.near() else {
+            scheduler::spawn(scheduler::WORLD, async move {
+                sleep(delivery.there).await;
+                let Ok(open) = far.direct() else {
                     return;
                 };
                 let outcome = open.commit(commit.clone()).await;
-                note!("{}: {}", commit.action, told(&outcome));
-                sleep(fate.back).await;
+                note!("{}: {}", commit.action, describe_outcome(&outcome));
+                sleep(delivery.back).await;
                 if let Some(sender) = sender {
                     let _ = sender.send(outcome);
                 }
-                if let Some(later) = fate.again {
+                if let Some(later) = delivery.again {
                     sleep(later).await;
-                    if let Ok(open) = far.near() {
+                    if let Ok(open) = far.direct() {
                         let again = open.commit(commit.clone()).await;
-                        note!("{} again: {}", commit.action, told(&again));
+                        note!("{} again: {}", commit.action, describe_outcome(&again));
                     }
                 }
             });
         }
-        let answer = timeout(PATIENCE, receiver).await;
+        let answer = timeout(ANSWER_TIMEOUT, receiver).await;
         drop(held);
         match answer {
             Ok(Ok(outcome)) => outcome,
@@ -121,87 +121,95 @@ impl Registry for Far {
         }
     }
 
-    async fn check(&self) -> StoreResult<()> {
-        self.near()?.check().await
+    async fn check(&self) -> RegistryResult<()> {
+        self.direct()?.check().await
     }
 
-    async fn get(&self, key: &RecordKey) -> StoreResult<Option<Record>> {
-        let found = self.ways().await?.get(key).await;
+    async fn get(&self, key: &RecordKey) -> RegistryResult<Option<Record>> {
+        let found = self.connect().await?.get(key).await;
         sleep(weather::way()).await;
         found
     }
 
-    async fn list(&self, query: &RecordQuery) -> StoreResult<Vec<Record>> {
-        let found = self.ways().await?.list(query).await;
+    async fn list(&self, query: &RecordQuery) -> RegistryResult<Vec<Record>> {
+        let found = self.connect().await?.list(query).await;
         sleep(weather::way()).await;
         found
     }
 
-    async fn tallies(&self, kind: Kind, prefix: &str) -> StoreResult<BTreeMap<String, u64>> {
-        self.near()?.tallies(kind, prefix).await
+    async fn tallies(
+        &self,
+        kind: RecordKind,
+        prefix: &str,
+    ) -> RegistryResult<BTreeMap<String, u64>> {
+        self.direct()?.tallies(kind, prefix).await
     }
 
-    async fn revision(&self) -> StoreResult<u64> {
-        self.near()?.revision().await
+    async fn revision(&self) -> RegistryResult<u64> {
+        self.direct()?.revision().await
     }
 
-    async fn wait_past(&self, revision: u64) -> StoreResult<()> {
-        self.near()?.wait_past(revision).await?;
+    async fn wait_past(&self, revision: u64) -> RegistryResult<()> {
+        self.direct()?.wait_past(revision).await?;
         sleep(weather::news()).await;
         Ok(())
     }
 
-    async fn changes(&self, revision: u64, limit: u32) -> StoreResult<Vec<Event>> {
-        self.ways().await?.changes(revision, limit).await
+    async fn changes(&self, revision: u64, limit: u32) -> RegistryResult<Vec<RegistryEvent>> {
+        self.connect().await?.changes(revision, limit).await
     }
 
-    async fn events(&self, query: &EventQuery) -> StoreResult<Vec<Event>> {
-        self.near()?.events(query).await
+    async fn events(&self, query: &EventQuery) -> RegistryResult<Vec<RegistryEvent>> {
+        self.direct()?.events(query).await
     }
 
-    async fn revision_at(&self, moment: Timestamp) -> StoreResult<u64> {
-        self.near()?.revision_at(moment).await
+    async fn revision_at(&self, moment: Timestamp) -> RegistryResult<u64> {
+        self.direct()?.revision_at(moment).await
     }
 
-    async fn get_at(&self, key: &RecordKey, revision: u64) -> StoreResult<Option<Record>> {
-        self.near()?.get_at(key, revision).await
+    async fn get_at(&self, key: &RecordKey, revision: u64) -> RegistryResult<Option<Record>> {
+        self.direct()?.get_at(key, revision).await
     }
 
-    async fn list_at(&self, kind: Kind, revision: u64) -> StoreResult<Vec<Record>> {
-        self.near()?.list_at(kind, revision).await
+    async fn list_at(&self, kind: RecordKind, revision: u64) -> RegistryResult<Vec<Record>> {
+        self.direct()?.list_at(kind, revision).await
     }
 
     async fn tallies_at(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         prefix: &str,
         revision: u64,
-    ) -> StoreResult<BTreeMap<String, u64>> {
-        self.near()?.tallies_at(kind, prefix, revision).await
+    ) -> RegistryResult<BTreeMap<String, u64>> {
+        self.direct()?.tallies_at(kind, prefix, revision).await
     }
 
-    async fn reply(&self, id: &str, now: Timestamp) -> StoreResult<Option<Reply>> {
-        self.near()?.reply(id, now).await
+    async fn reply(&self, id: &str, now: Timestamp) -> RegistryResult<Option<RememberedReply>> {
+        self.direct()?.reply(id, now).await
     }
 
-    async fn forget_replies(&self, now: Timestamp) -> StoreResult<()> {
-        self.near()?.forget_replies(now).await
+    async fn forget_replies(&self, now: Timestamp) -> RegistryResult<()> {
+        self.direct()?.forget_replies(now).await
     }
 
-    async fn mark_used(&self, kind: Kind, uses: &[(String, Timestamp)]) -> StoreResult<()> {
-        self.near()?.mark_used(kind, uses).await
+    async fn mark_used(
+        &self,
+        kind: RecordKind,
+        uses: &[(String, Timestamp)],
+    ) -> RegistryResult<()> {
+        self.direct()?.mark_used(kind, uses).await
     }
 
     async fn last_used(
         &self,
-        kind: Kind,
+        kind: RecordKind,
         ids: &[String],
-    ) -> StoreResult<BTreeMap<String, Timestamp>> {
-        self.near()?.last_used(kind, ids).await
+    ) -> RegistryResult<BTreeMap<String, Timestamp>> {
+        self.direct()?.last_used(kind, ids).await
     }
 }
 
-fn told(outcome: &Result<u64, CommitError>) -> String {
+fn describe_outcome(outcome: &Result<u64, CommitError>) -> String {
     match outcome {
         Ok(revision) => format!("revision {revision}"),
         Err(error) => error.to_string(),

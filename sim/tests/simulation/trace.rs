@@ -1,15 +1,15 @@
-//! What happened, in order: hashed, so that two runs can be compared, and
-//! printed when a seed is replayed. Beside it, what was counted.
+//! The trace of a world: hashed, so that two runs can be compared, and printed when a
+//! seed is replayed. Also counts events.
 
 use std::cell::{Cell, RefCell};
 use std::sync::OnceLock;
 
 use ballast_domain::{Clock, Timestamp};
 
-/// When a world begins.
+/// The time at which a world starts.
 const BEGIN_MS: i64 = 1_794_821_400_000;
 
-/// What a world came to.
+/// The counted events of a world.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) events: u64,
@@ -44,7 +44,7 @@ thread_local! {
     static PRINTS: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Begins anew; whether it is printed.
+/// Resets the trace, and sets whether it is printed.
 pub(crate) fn begin(prints: bool) {
     HASH.set(0xcbf2_9ce4_8422_2325);
     COUNTS.set(Counts::default());
@@ -52,19 +52,19 @@ pub(crate) fn begin(prints: bool) {
     BEGAN.take();
 }
 
-/// The hash so far, and what was counted.
+/// Returns the hash and the counts.
 pub(crate) fn end() -> (u64, Counts) {
     (HASH.get(), COUNTS.get())
 }
 
-/// Counts something.
+/// Changes the counts.
 pub(crate) fn count(change: impl FnOnce(&mut Counts)) {
     let mut counts = COUNTS.get();
     change(&mut counts);
     COUNTS.set(counts);
 }
 
-/// Milliseconds since the world began.
+/// Milliseconds since the world started.
 #[allow(
     clippy::disallowed_methods,
     reason = "tokio's time is the simulation's"
@@ -75,8 +75,8 @@ pub(crate) fn now_ms() -> u64 {
     u64::try_from((now - began).as_millis()).unwrap()
 }
 
-/// Notes that something happened.
-pub(crate) fn tell(what: std::fmt::Arguments<'_>) {
+/// Adds an event to the trace.
+pub(crate) fn record_event(what: std::fmt::Arguments<'_>) {
     let line = format!("{:>7} {what}", now_ms());
     let mut hash = HASH.get();
     for byte in line.bytes() {
@@ -90,11 +90,11 @@ pub(crate) fn tell(what: std::fmt::Arguments<'_>) {
 }
 
 macro_rules! note {
-    ($($what:tt)*) => { $crate::trace::tell(format_args!($($what)*)) };
+    ($($what:tt)*) => { $crate::trace::record_event(format_args!($($what)*)) };
 }
 pub(crate) use note;
 
-/// The simulation's time, as the product reads it.
+/// The simulation's clock for the product.
 pub(crate) struct SimClock;
 
 impl Clock for SimClock {
@@ -103,8 +103,8 @@ impl Clock for SimClock {
     }
 }
 
-/// Whether an environment variable asks for a seed's replay.
-pub(crate) fn replayed() -> Option<u64> {
+/// The seed to replay, from an environment variable.
+pub(crate) fn replayed_seed() -> Option<u64> {
     static SEED: OnceLock<Option<u64>> = OnceLock::new();
     *SEED.get_or_init(|| std::env::var("BALLAST_SIM_SEED").ok()?.parse().ok())
 }

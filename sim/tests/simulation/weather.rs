@@ -1,5 +1,5 @@
-//! What becomes of messages: in fair weather they are only late, in a storm
-//! they are also lost, sent twice, and much too late.
+//! The fate of messages: in fair weather they are only delayed; in a storm they are also
+//! lost, duplicated, and delayed for long.
 
 use std::cell::Cell;
 use std::time::Duration;
@@ -11,17 +11,17 @@ thread_local! {
     static FAIR_SINCE: Cell<u64> = const { Cell::new(0) };
 }
 
-/// How long after a storm its traces may still be felt: what is on its way
-/// arrives, and what is held gives up.
+/// How long a storm's effects may last: messages in flight arrive, and held requests time
+/// out.
 pub(crate) const CALM_AFTER_MS: u64 = 45_000;
 
-/// A storm begins.
+/// Starts a storm.
 pub(crate) fn storm() {
     STORM.set(true);
     FAIR_SINCE.set(0);
 }
 
-/// Fair weather, from now on.
+/// Ends the storm.
 pub(crate) fn fair() {
     STORM.set(false);
     FAIR_SINCE.set(crate::trace::now_ms());
@@ -33,7 +33,7 @@ pub(crate) fn always_fair() {
     FAIR_SINCE.set(u64::MAX);
 }
 
-/// Whether something sent then may fail for reasons of the weather.
+/// Whether a storm may be the reason that a request sent at this time fails.
 pub(crate) fn excuses(sent_ms: u64) -> bool {
     match FAIR_SINCE.get() {
         u64::MAX => false,
@@ -41,28 +41,28 @@ pub(crate) fn excuses(sent_ms: u64) -> bool {
     }
 }
 
-/// What becomes of a message.
-pub(crate) struct Fate {
-    /// It does not arrive.
+/// The fate of a message.
+pub(crate) struct MessageFate {
+    /// The message is lost.
     pub(crate) lost: bool,
-    /// It arrives again, so much later.
+    /// The message arrives again, after this time.
     pub(crate) again: Option<Duration>,
-    /// Its answer does not arrive.
+    /// The answer is lost.
     pub(crate) unanswered: bool,
     pub(crate) there: Duration,
     pub(crate) back: Duration,
 }
 
-/// The next message's.
-pub(crate) fn fate() -> Fate {
-    fate_of(40)
+/// Draws the fate of the next message.
+pub(crate) fn draw_fate() -> MessageFate {
+    draw_fate_repeating(40)
 }
 
-/// The next message's, which so many times in a thousand comes again.
-pub(crate) fn fate_of(again: u64) -> Fate {
+/// Draws the fate of a message that is duplicated with this probability, per mille.
+pub(crate) fn draw_fate_repeating(again: u64) -> MessageFate {
     let stormy = STORM.get();
     let per_mille = |often| stormy && chance::happens(often);
-    Fate {
+    MessageFate {
         lost: per_mille(25),
         again: per_mille(again).then(late),
         unanswered: per_mille(25),
@@ -71,7 +71,7 @@ pub(crate) fn fate_of(again: u64) -> Fate {
     }
 }
 
-/// How long a way takes.
+/// Draws a one-way delay.
 pub(crate) fn way() -> Duration {
     if STORM.get() && chance::happens(60) {
         return late();
@@ -87,7 +87,7 @@ fn late() -> Duration {
     }
 }
 
-/// How late news of a changed route are.
+/// Draws the delay of a change notification.
 pub(crate) fn news() -> Duration {
     match STORM.get() && chance::happens(300) {
         true => chance::ms(0, 5_000),

@@ -1,5 +1,5 @@
-//! A world from a seed: set up, played through a storm or in fair weather,
-//! brought to rest, and audited.
+//! A world from a seed: set up, run with or without injected faults (a storm), brought to
+//! rest, and audited.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,26 +15,26 @@ use tokio::sync::oneshot;
 use tokio::time::{sleep, timeout};
 
 use crate::audit::audit;
-use crate::book::{Booth, Ledger, Rules, Voter};
-use crate::chair::{Chair, Held, made, new_poll};
-use crate::chance::{self, Drawn};
-use crate::clients::{Client, told};
-use crate::moves::{Yard, settings};
+use crate::book::{Ledger, Rules, TestPoll, Voter};
+use crate::chance::{self, SeededEntropy};
+use crate::clients::{Client, read_response};
+use crate::moves::{MigrationDriver, settings};
 use crate::nemesis::Nemesis;
 use crate::nodes::Nodes;
-use crate::registry::Far;
+use crate::poll_manager::{FinishedPoll, PollManager, new_poll, to_test_poll};
+use crate::registry::RemoteRegistry;
 use crate::routers::RouterProcess;
 use crate::trace::{self, Counts, SimClock, note, now_ms};
-use crate::{stage, weather};
+use crate::{scheduler, weather};
 
-/// How long everything may take to come to rest after a storm.
+/// How long a world may take to come to rest after a storm.
 const REST: Duration = Duration::from_secs(900);
 
-/// Plays a world; the hash of its trace, and what was counted.
+/// Runs a world, and returns the hash of its trace and its counts.
 pub(crate) fn play(seed: u64, prints: bool) -> (u64, Counts) {
     chance::begin(seed);
     trace::begin(prints);
-    stage::run(run(seed));
+    scheduler::run(run(seed));
     trace::end()
 }
 
@@ -43,16 +43,16 @@ async fn run(seed: u64) {
     let shard_ids: Vec<ShardId> = (1..=chance::within(3, 4))
         .map(|number| format!("shard-{number}").parse().unwrap())
         .collect();
-    let registry = Far::start();
+    let registry = RemoteRegistry::start();
     let nodes = Nodes::start(&shard_ids);
     let routers: Vec<_> = (0..2)
         .map(|number| RouterProcess::start(number, &registry, &nodes))
         .collect();
-    let keys = settle(&registry, &shard_ids).await;
-    let booths = Arc::new(polls(&keys, &routers[0]).await);
+    let keys = create_fleet(&registry, &shard_ids).await;
+    let test_polls = Arc::new(create_polls(&keys, &routers[0]).await);
     note!("seed {seed}: {} tenants", keys.len());
 
-    // A quarter of all worlds has no storm: then nothing may fail at all.
+    // A quarter of the worlds has no storm: then no request may fail.
     let stormy = chance::happens(750);
     let length_ms = chance::within(4_000, 20_000);
     if stormy {
@@ -61,12 +61,12 @@ async fn run(seed: u64) {
     let mut ends = Vec::new();
     let client = |number| Client {
         number,
-        booths: booths.clone(),
+        test_polls: test_polls.clone(),
         routers: routers.clone(),
         rest_ms: length_ms / 20,
     };
     for (number, (tenant, key)) in keys.iter().enumerate() {
-        let yard = Yard {
+        let driver = MigrationDriver {
             registry: registry.clone(),
             nodes: nodes.clone(),
             rough: stormy,
@@ -75,25 +75,28 @@ async fn run(seed: u64) {
             tenant_id: tenant.clone(),
             slice: 0,
         };
-        stage::spawn(stage::WORLD, yard.clone().watch(slice.clone()));
-        let operating = yard.operate(slice, chance::within(3, 7));
-        ends.push(ended(async move {
+        scheduler::spawn(
+            scheduler::WORLD,
+            driver.clone().unseal_periodically(slice.clone()),
+        );
+        let operating = driver.operate(slice, chance::within(3, 7));
+        ends.push(run_in_background(async move {
             operating.await;
             Vec::new()
         }));
-        let chair = Chair {
+        let chair = PollManager {
             tenant: tenant.clone(),
             key: key.clone(),
             client: client(100 + number),
         };
-        ends.push(ended(chair.hold(chance::within(0, 2))));
+        ends.push(run_in_background(chair.hold(chance::within(0, 2))));
     }
     for number in 0..5 {
-        let voting = client(number).vote(voters(number, booths.len()));
-        let booths = booths.clone();
-        ends.push(ended(async move {
+        let voting = client(number).vote(voters(number, test_polls.len()));
+        let test_polls = test_polls.clone();
+        ends.push(run_in_background(async move {
             let voters = voting.await.into_iter();
-            let held = voters.map(|voter| (booths[voter.booth].clone(), vec![voter]));
+            let held = voters.map(|voter| (test_polls[voter.test_poll].clone(), vec![voter]));
             held.collect()
         }));
     }
@@ -107,24 +110,24 @@ async fn run(seed: u64) {
         note!("fair weather");
         weather::fair();
     }
-    let (mut ledger, mut all) = (Ledger::new(), booths.to_vec());
+    let (mut ledger, mut all) = (Ledger::new(), test_polls.to_vec());
     for end in ends {
         let held = timeout(REST, end).await;
         let held = held.expect("the world does not come to rest");
-        for (booth, voters) in held.unwrap() {
+        for (test_poll, voters) in held.unwrap() {
             for voter in voters {
-                ledger.insert((booth.poll, voter.name.clone()), voter);
+                ledger.insert((test_poll.poll, voter.name.clone()), voter);
             }
-            if !all.iter().any(|known| known.poll == booth.poll) {
-                all.push(booth);
+            if !all.iter().any(|known| known.poll == test_poll.poll) {
+                all.push(test_poll);
             }
         }
     }
-    // What is on its way arrives, and changes nothing any more.
+    // Messages in flight arrive, and change nothing.
     sleep(Duration::from_secs(120)).await;
     note!("at rest");
     audit(&registry, &nodes, &all, &ledger).await;
-    // And all of it is on disk.
+    // Everything is on disk, too.
     for id in &shard_ids {
         nodes.crash(id, Crash::PowerLost);
         nodes.open(id);
@@ -132,19 +135,26 @@ async fn run(seed: u64) {
     audit(&registry, &nodes, &all, &ledger).await;
 }
 
-/// Lets a task run and hands over what comes of it.
-fn ended(play: impl Future<Output = Vec<Held>> + Send + 'static) -> oneshot::Receiver<Vec<Held>> {
+/// Runs a task in the background, and returns a receiver for its result.
+fn run_in_background(
+    play: impl Future<Output = Vec<FinishedPoll>> + Send + 'static,
+) -> oneshot::Receiver<Vec<FinishedPoll>> {
     let (sender, receiver) = oneshot::channel();
-    stage::spawn(stage::WORLD, async move {
+    scheduler::spawn(scheduler::WORLD, async move {
         let _ = sender.send(play.await);
     });
     receiver
 }
 
-/// Shards, tenants and keys, by the product's own control plane.
-async fn settle(registry: &Far, shard_ids: &[ShardId]) -> Vec<(TenantId, String)> {
-    let near = Arc::new(registry.near().unwrap());
-    let plane = ControlPlane::open(near, Arc::new(SimClock), Arc::new(Drawn), settings());
+/// Creates shards, tenants and keys through the product's control plane.
+async fn create_fleet(registry: &RemoteRegistry, shard_ids: &[ShardId]) -> Vec<(TenantId, String)> {
+    let near = Arc::new(registry.direct().unwrap());
+    let plane = ControlPlane::open(
+        near,
+        Arc::new(SimClock),
+        Arc::new(SeededEntropy),
+        settings(),
+    );
     let plane = plane.await.unwrap();
     let intent = Intent::ballast("simulation", "a world begins");
     for id in shard_ids {
@@ -163,9 +173,9 @@ async fn settle(registry: &Far, shard_ids: &[ShardId]) -> Vec<(TenantId, String)
     all
 }
 
-/// Polls of every kind, made through a router.
-async fn polls(keys: &[(TenantId, String)], router: &RouterProcess) -> Vec<Booth> {
-    let mut booths = Vec::new();
+/// Creates polls of every kind through a router.
+async fn create_polls(keys: &[(TenantId, String)], router: &RouterProcess) -> Vec<TestPoll> {
+    let mut test_polls = Vec::new();
     for (tenant, key) in keys {
         for (changeable, choices) in [(true, 1), (false, 1), (true, 3)] {
             let rules = Rules {
@@ -173,18 +183,18 @@ async fn polls(keys: &[(TenantId, String)], router: &RouterProcess) -> Vec<Booth
                 choices,
             };
             let answer = router.ask(new_poll(key, rules, None)).await;
-            let told = told(answer.unwrap()).await;
-            booths.push(made(tenant, key, rules, &told));
+            let told = read_response(answer.unwrap()).await;
+            test_polls.push(to_test_poll(tenant, key, rules, &told));
         }
     }
-    booths
+    test_polls
 }
 
-fn voters(client: usize, booths: usize) -> Vec<Voter> {
+fn voters(client: usize, test_polls: usize) -> Vec<Voter> {
     (0..chance::within(6, 12))
         .map(|number| {
-            let booth = chance::below(booths as u64) as usize;
-            Voter::new(booth, format!("c{client}v{number}"))
+            let test_poll = chance::below(test_polls as u64) as usize;
+            Voter::new(test_poll, format!("c{client}v{number}"))
         })
         .collect()
 }

@@ -1,5 +1,5 @@
-//! Chairs: they make polls while things go wrong, have them voted in, close
-//! them, and see that nothing changes afterwards.
+//! Poll managers create polls during the storm, let clients vote in them, close them, and
+//! check that nothing changes afterwards.
 
 use std::sync::Arc;
 
@@ -9,22 +9,22 @@ use ballast_domain::TenantId;
 use serde_json::json;
 use tokio::time::sleep;
 
-use crate::book::{Booth, Choice, Expected, Rules, Voter};
+use crate::book::{Choice, Expected, Rules, TestPoll, Voter};
 use crate::chance;
-use crate::clients::{Client, Told, ballot, check, request};
+use crate::clients::{Client, ClientResponse, ballot, check, request};
 use crate::trace::note;
 
-/// A poll that was held, and its voters.
-pub(crate) type Held = (Booth, Vec<Voter>);
+/// A closed poll, and its voters.
+pub(crate) type FinishedPoll = (TestPoll, Vec<Voter>);
 
-pub(crate) struct Chair {
+pub(crate) struct PollManager {
     pub(crate) tenant: TenantId,
     pub(crate) key: String,
-    /// Whom it has vote.
+    /// The client that votes.
     pub(crate) client: Client,
 }
 
-/// What makes a poll; one that names itself is made once.
+/// Builds the request that creates a poll, optionally with an idempotency key.
 pub(crate) fn new_poll(key: &str, rules: Rules, name: Option<&str>) -> Request<Body> {
     let body = json!({
         "items": ["a", "b", "c", "d"],
@@ -43,11 +43,16 @@ pub(crate) fn new_poll(key: &str, rules: Rules, name: Option<&str>) -> Request<B
     request.body(Body::from(body.to_string())).unwrap()
 }
 
-/// The poll that was made.
-pub(crate) fn made(tenant: &TenantId, key: &str, rules: Rules, told: &Told) -> Booth {
+/// Reads the created poll from the response.
+pub(crate) fn to_test_poll(
+    tenant: &TenantId,
+    key: &str,
+    rules: Rules,
+    told: &ClientResponse,
+) -> TestPoll {
     assert_eq!(told.status, 201, "{}", told.body);
     let items = told.body["items"].as_array().unwrap().iter();
-    Booth {
+    TestPoll {
         tenant: tenant.clone(),
         key: key.to_owned(),
         poll: told.body["pollID"].as_str().unwrap().parse().unwrap(),
@@ -59,9 +64,9 @@ pub(crate) fn made(tenant: &TenantId, key: &str, rules: Rules, told: &Told) -> B
     }
 }
 
-impl Chair {
-    /// Holds so many polls, one after the other.
-    pub(crate) async fn hold(self, polls: u64) -> Vec<Held> {
+impl PollManager {
+    /// Runs this many polls, one after the other.
+    pub(crate) async fn hold(self, polls: u64) -> Vec<FinishedPoll> {
         let mut held = Vec::new();
         for number in 0..polls {
             sleep(chance::ms(0, 3_000)).await;
@@ -70,33 +75,36 @@ impl Chair {
         held
     }
 
-    async fn one(&self, number: u64) -> Held {
+    async fn one(&self, number: u64) -> FinishedPoll {
         let rules = Rules {
             changeable: chance::happens(500),
             choices: 1,
         };
         let name = format!("{} poll {number}", self.tenant);
-        note!("{name} is to be made");
+        note!("creating {name}");
         let make = || new_poll(&self.key, rules, Some(&name));
-        let told = self.client.settled(&name, make).await;
-        let mut booth = made(&self.tenant, &self.key, rules, &told);
-        // The same again is the same.
+        let told = self.client.ask_until_answered(&name, make).await;
+        let mut test_poll = to_test_poll(&self.tenant, &self.key, rules, &told);
+        // A repeated request returns the same poll.
         if chance::happens(500) {
-            let again = self.client.settled(&name, make).await;
+            let again = self.client.ask_until_answered(&name, make).await;
             assert_eq!(again.body["pollID"], told.body["pollID"], "{name}");
         }
         let client = Client {
-            booths: Arc::new(vec![booth.clone()]),
+            test_polls: Arc::new(vec![test_poll.clone()]),
             ..self.client.clone()
         };
         let voters = (0..chance::within(1, 4)).map(|voter| Voter::new(0, format!("p{voter}")));
         let mut voters = client.clone().vote(voters.collect()).await;
-        let path = format!("/polls/{}/close", booth.poll);
-        let close = || request(&booth, Method::POST, &path, None);
-        let closed = self.client.settled(&format!("close {name}"), close).await;
+        let path = format!("/polls/{}/close", test_poll.poll);
+        let close = || request(&test_poll, Method::POST, &path, None);
+        let closed = self
+            .client
+            .ask_until_answered(&format!("close {name}"), close)
+            .await;
         assert_eq!(closed.status, 200, "{name}: {}", closed.body);
-        booth.is_closed = true;
-        // Too late for a new voter; the others' votes stay as they are.
+        test_poll.is_closed = true;
+        // A new voter is refused; the votes of the others stay as they are.
         voters.push(Voter::new(0, "late".to_owned()));
         for (place, voter) in voters.iter().enumerate() {
             if voter.or.is_some() {
@@ -114,10 +122,14 @@ impl Chair {
                 None => (Choice::For(0), Expected::refused()),
             };
             let late = format!("{name} late {place}");
-            let vote = || ballot(&booth, voter, choice, &late);
-            check(&late, &expected, &self.client.settled(&late, vote).await);
+            let vote = || ballot(&test_poll, voter, choice, &late);
+            check(
+                &late,
+                &expected,
+                &self.client.ask_until_answered(&late, vote).await,
+            );
             client.read(voter).await;
         }
-        (booth, voters)
+        (test_poll, voters)
     }
 }
