@@ -203,7 +203,7 @@ impl Journal {
     }
 
     /// The store's step for a batch.
-    pub(super) fn to_step(
+    pub(super) fn build_step(
         &mut self,
         entries: EventBatch,
         lease: Lease,

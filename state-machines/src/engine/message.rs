@@ -182,7 +182,7 @@ mod tests {
     fn a_message_for_an_unknown_task_is_ignored() {
         let signal = Signal::Success(json!(1));
         let token = "run#1#00".to_owned();
-        let meaning = InboxMessage::Answer { token, signal }.into_effect(&Execution::default());
-        assert_eq!(meaning, MessageEffect::Ignore);
+        let effect = InboxMessage::Answer { token, signal }.into_effect(&Execution::default());
+        assert_eq!(effect, MessageEffect::Ignore);
     }
 }

@@ -34,7 +34,7 @@ impl ExecutionDriver {
                 continue;
             }
             self.messages_read = message.number;
-            let meaning = match serde_json::from_str::<InboxMessage>(&message.body) {
+            let effect = match serde_json::from_str::<InboxMessage>(&message.body) {
                 Ok(read) => read.into_effect(&self.journal.execution),
                 Err(error) => {
                     tracing::warn!(
@@ -46,14 +46,14 @@ impl ExecutionDriver {
                     MessageEffect::Ignore
                 }
             };
-            let event = self.apply_message(meaning);
+            let event = self.apply_message(effect);
             let message = message.number;
             self.due.push_back(PendingEvent { event, message });
         }
     }
 
-    fn apply_message(&mut self, meaning: MessageEffect) -> Option<ExecutionEvent> {
-        match meaning {
+    fn apply_message(&mut self, effect: MessageEffect) -> Option<ExecutionEvent> {
+        match effect {
             MessageEffect::Event(event) => {
                 if let ExecutionEvent::TaskSucceeded { task, .. }
                 | ExecutionEvent::TaskFailed { task, .. } = &event

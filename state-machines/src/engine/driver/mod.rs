@@ -211,7 +211,7 @@ impl ExecutionDriver {
         }
         let step = self
             .journal
-            .to_step(batch, self.held.lease.clone(), lease_action);
+            .build_step(batch, self.held.lease.clone(), lease_action);
         let Some(appended) = self.append_step(step).await else {
             if is_ended {
                 self.end_children_if_ended().await;
