@@ -1,9 +1,8 @@
-//! A place in a text that is being read, for the small grammars of paths,
-//! filters and calls.
+//! A cursor over a text, for the parsers of paths, filters and calls.
 
 use super::SyntaxError;
 
-/// Where a reader stands in its text.
+/// A position in a text.
 #[derive(Debug, Clone)]
 pub(super) struct Cursor<'t> {
     text: &'t str,
@@ -33,7 +32,7 @@ impl<'t> Cursor<'t> {
         Some(next)
     }
 
-    /// Steps over `wanted`, if it is what comes next.
+    /// Skips `wanted` if it comes next.
     pub(super) fn eat(&mut self, wanted: &str) -> bool {
         let found = self.rest().starts_with(wanted);
         if found {
@@ -60,7 +59,7 @@ impl<'t> Cursor<'t> {
         self.take_while(char::is_whitespace);
     }
 
-    /// A complaint that names what was wanted and what is there.
+    /// The error that something else was expected here.
     pub(super) fn unexpected(&self, wanted: &str) -> SyntaxError {
         let found = match self.peek() {
             Some(c) => format!("'{c}'"),
@@ -68,13 +67,13 @@ impl<'t> Cursor<'t> {
         };
         let place = self.text[..self.at].chars().count() + 1;
         SyntaxError::new(format!(
-            "'{}' cannot be read: at character {place} there should be {wanted}, and there is {found}",
+            "cannot parse '{}': expected {wanted} at character {place}, found {found}",
             self.text
         ))
     }
 
-    /// What stands between two `quote`s, as it is written. A backslash keeps
-    /// the character behind it from ending the text.
+    /// Reads a quoted text without unescaping it. A backslash escapes the next
+    /// character.
     pub(super) fn quoted(&mut self, quote: char) -> Result<&'t str, SyntaxError> {
         let start = self.at + quote.len_utf8();
         self.expect(quote.encode_utf8(&mut [0; 4]))?;

@@ -1,5 +1,5 @@
-//! What must hold whatever is written: reading never panics, and what was put
-//! at a place is found there.
+//! Properties for any text: parsing never panics, and a value that was inserted at
+//! a path is found there.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::testing::with_scope;
 use super::{ChoiceCondition, Expression, Path, ReferencePath, Template};
 
-/// Texts of the characters that the grammars care about.
+/// Texts made of the tokens of the grammars.
 fn near_text() -> impl Strategy<Value = String> {
     let pieces = prop::sample::select(vec![
         "$", "$$", "@", ".", "..", "[", "]", "(", ")", "?", "*", "'", "\"", "\\", ",", ":", "-",
@@ -19,7 +19,7 @@ fn near_text() -> impl Strategy<Value = String> {
     prop::collection::vec(pieces, 0..24).prop_map(|pieces| pieces.concat())
 }
 
-/// A text that can be read, with one character changed, dropped or doubled.
+/// A valid text with one character changed, dropped or doubled.
 fn mutated_text() -> impl Strategy<Value = String> {
     let whole = prop::sample::select(vec![
         "$.a.b[0]['c d'][1:3].e[*]",
@@ -90,18 +90,18 @@ proptest! {
     }
 
     #[test]
-    fn what_was_put_is_found(
+    fn inserted_values_are_found(
         names in prop::collection::vec("\\PC{0,6}", 1..5),
         document in prop::collection::vec(("[A-Z]{1,3}", json_value()), 0..4),
         value in json_value(),
     ) {
-        // Names that no field of the document has, so that nothing is in the way.
+        // Names that no field of the document has.
         let quoted = |name: &String| format!("['_{}']", name.replace('\\', "\\\\").replace('\'', "\\'"));
         let path = format!("${}", names.iter().map(quoted).collect::<String>());
         let document = Value::Object(document.into_iter().collect::<Map<_, _>>());
         let put = ReferencePath::parse(&path).unwrap().insert(document.clone(), value.clone()).unwrap();
         with_scope(&put, |scope| assert_eq!(Path::parse(&path).unwrap().read(scope), Ok(value.clone())));
-        // All else is as it was.
+        // Everything else is unchanged.
         for (name, before) in document.as_object().unwrap() {
             assert_eq!(put.get(name), Some(before));
         }
@@ -119,7 +119,7 @@ proptest! {
     #[test]
     fn json_passes_through_jsonata(value in json_value()) {
         let expression = Expression::parse("{% [[$states.input]][0][0] %}").unwrap();
-        // An array in it would be taken apart; within objects all stays.
+        // JSONata would flatten an array; nested in objects it is preserved.
         if !value.is_array() {
             let same = with_scope(&value, |scope| expression.evaluate(scope)).unwrap();
             prop_assert_eq!(by_value(&same), by_value(&value));
@@ -127,7 +127,7 @@ proptest! {
     }
 }
 
-/// The value with every number as a float where it is one: JSONata has no other.
+/// Normalises floats the way JSONata does.
 fn by_value(value: &Value) -> Value {
     match value {
         Value::Number(number) if number.is_f64() => {

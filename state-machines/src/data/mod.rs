@@ -1,19 +1,19 @@
-//! What states do with JSON: take parts of it by path, fill templates,
-//! evaluate JSONata, compare for a choice. All of it pure: time and chance
-//! arrive in the [`EvaluationScope`].
+//! The JSON processing of states: select by path, fill templates, evaluate JSONata,
+//! compare for a Choice. All of it is pure: time and randomness come from the [`EvaluationScope`].
 //!
 //! ```text
-//!   path         JSONPath, and the reference paths that results are put at
-//!   intrinsic    States.Format and its seventeen siblings
-//!   template     JSON with paths, calls or JSONata in it
+//!   path         JSONPath, and the reference paths for inserting results
+//!   intrinsic    the intrinsic functions, such as States.Format
+//!   template     JSON that contains paths, calls or JSONata
 //!   expression   JSONata
-//!   condition    the rules of a choice
-//!   pipeline     InputPath … OutputPath in their order, Assign, the size limit
+//!   condition    the conditions of a Choice
+//!   pipeline     the steps from InputPath to OutputPath, Assign, the size limit
+//!   random       the seeded random generator
 //! ```
 //!
-//! Everything is read once, when a definition is loaded, into a form that is
-//! `Send + Sync` and evaluated many times. What cannot be read is an
-//! [`SyntaxError`], what cannot be evaluated a [`EvaluationFault`].
+//! Everything is parsed once, when a definition is loaded, into a form that is
+//! `Send + Sync` and evaluated many times. Parsing fails with a [`SyntaxError`],
+//! evaluation with an [`EvaluationFault`].
 //!
 //! ```
 //! use ballast_state_machines::data::{Scope, Template};
@@ -22,7 +22,7 @@
 //! let template = Template::json_path(&json!({
 //!     "greeting.$": "States.Format('Hello, {}', $.name)",
 //!     "first.$": "$.orders[0].id",
-//! })).expect("both fields can be read");
+//! })).expect("both fields are valid");
 //!
 //! let input = json!({"name": "Ada", "orders": [{"id": 7}]});
 //! let (context, variables) = (json!({}), Map::new());
@@ -56,53 +56,51 @@ pub use timestamp::parse_timestamp;
 use serde_json::{Map, Value};
 use time::OffsetDateTime;
 
-/// The names of the errors that data can raise.
+/// The names of the errors that data processing raises.
 pub mod errors {
-    /// A path or a value that a state cannot work with. It cannot be caught.
+    /// A path or a value that a state cannot process. It cannot be caught.
     pub const RUNTIME: &str = "States.Runtime";
-    /// A path in a payload template found nothing. The specification and AWS's
-    /// documentation name it so; AWS itself was seen to answer with [`RUNTIME`].
+    /// A path in a payload template found nothing. The specification and the
+    /// documentation of AWS define this name; AWS itself returns [`RUNTIME`].
     pub const PARAMETER_PATH_FAILURE: &str = "States.ParameterPathFailure";
-    /// A result cannot be put where `ResultPath` wants it.
+    /// A result cannot be inserted at its `ResultPath`.
     pub const RESULT_PATH_MATCH_FAILURE: &str = "States.ResultPathMatchFailure";
-    /// An intrinsic function refused its arguments.
+    /// An intrinsic function rejected its arguments.
     pub const INTRINSIC_FAILURE: &str = "States.IntrinsicFailure";
-    /// A JSONata expression failed, or gave nothing, or what is no JSON.
+    /// A JSONata expression failed, or its result is undefined or not JSON.
     pub const QUERY_EVALUATION_ERROR: &str = "States.QueryEvaluationError";
     /// A payload is larger than [`PAYLOAD_BYTES_MAX`](super::pipeline::PAYLOAD_BYTES_MAX).
     pub const DATA_LIMIT_EXCEEDED: &str = "States.DataLimitExceeded";
 }
 
-/// What an expression may look at.
+/// The data that an expression can read.
 ///
-/// `States.UUID`, `States.MathRandom` and their JSONata counterparts draw from
-/// `seed` and from nothing else. Within one evaluation (one `fill`, one
-/// `evaluate`, one `read`) the first draw, the second and so on differ; the
-/// next evaluation with the same seed draws the same again. So whoever
-/// replays gives the same seed, and whoever evaluates two fields of one state
-/// gives each a seed of its own: see [`EvaluationScope::seeded_for`].
+/// `States.UUID`, `States.MathRandom` and their JSONata counterparts depend only on
+/// `seed`. Within one evaluation (one `fill`, one `evaluate`, one `read`) the values
+/// differ; the next evaluation with the same seed repeats them. A replay uses the
+/// same seed, and two fields of one state use different seeds: see [`EvaluationScope::seeded_for`].
 #[derive(Debug, Clone, Copy)]
 pub struct EvaluationScope<'a> {
     /// `$` in JSONPath, `$states.input` in JSONata.
     pub input: &'a Value,
     /// `$$` in JSONPath, `$states.context` in JSONata.
     pub context: &'a Value,
-    /// `$name`: what states before assigned.
+    /// `$name`: the variables that earlier states assigned.
     pub variables: &'a Map<String, Value>,
-    /// `$states.result`, where a state has one.
+    /// `$states.result`, if available.
     pub result: Option<&'a Value>,
-    /// `$states.errorOutput`, where an error was caught.
+    /// `$states.errorOutput`, if an error was caught.
     pub error_output: Option<&'a Value>,
-    /// What every random value is derived from.
+    /// The seed of all random values.
     pub seed: u64,
-    /// The time, for JSONata's `$now()` and `$millis()`.
+    /// The current time, for JSONata's `$now()` and `$millis()`.
     pub now: OffsetDateTime,
-    /// How long each JSONata expression may take, in milliseconds.
+    /// The time limit of each JSONata expression, in milliseconds.
     pub milliseconds_max: u64,
 }
 
 impl<'a> EvaluationScope<'a> {
-    /// A scope without result and error, with seed 0, at the Unix epoch.
+    /// A scope without result and error, with seed 0 and the Unix epoch as its time.
     #[must_use]
     pub fn new(input: &'a Value, context: &'a Value, variables: &'a Map<String, Value>) -> Self {
         Self {
@@ -117,8 +115,8 @@ impl<'a> EvaluationScope<'a> {
         }
     }
 
-    /// The same scope with a seed that belongs to one field, such as
-    /// `Parameters`, so that two fields of a state do not draw the same UUID.
+    /// The same scope with a seed for one field, such as `Parameters`, so that two
+    /// fields of a state do not generate the same UUID.
     #[must_use]
     pub fn seeded_for(&self, field: &str) -> Self {
         Self {
@@ -134,13 +132,13 @@ impl<'a> EvaluationScope<'a> {
     }
 }
 
-/// An expression that cannot be read: a definition with it is refused.
+/// A path, expression, template or condition is invalid; so is a definition with it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct SyntaxError {
-    /// Where in the value that was given, as a JSON pointer; empty for all of it.
+    /// The location in the parsed value, as a JSON pointer; empty for the whole value.
     pub at: String,
-    /// What is wrong with it, and where the fix is known, the fix.
+    /// What is wrong and, if known, how to fix it.
     pub reason: String,
 }
 
@@ -164,16 +162,15 @@ fn pointer_to(parent: &str, token: impl std::fmt::Display) -> String {
     format!("{parent}/{token}")
 }
 
-/// An expression that cannot be evaluated on this data: a state fails with it.
+/// A path, expression or template cannot be evaluated on this data; the state fails.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{error}: {cause}")]
 pub struct EvaluationFault {
     /// The name of the error, such as `States.ParameterPathFailure`.
     pub error: &'static str,
-    /// What happened.
+    /// The cause.
     pub cause: String,
-    /// Whether an expression took too long: the same may go otherwise the next
-    /// time.
+    /// Whether an expression exceeded its time limit; another attempt may succeed.
     pub is_out_of_time: bool,
 }
 
@@ -187,8 +184,8 @@ impl EvaluationFault {
         }
     }
 
-    /// The same fault under the name that its place calls for: a path that
-    /// finds nothing is another error in `InputPath` than in a template.
+    /// The same fault with another error name: a path that finds nothing is a different
+    /// error in `InputPath` than in a template.
     #[must_use]
     pub fn with_error(mut self, error: &'static str) -> Self {
         self.error = error;
@@ -196,7 +193,7 @@ impl EvaluationFault {
     }
 }
 
-/// A value for a message: short, and whole characters.
+/// A value for messages, truncated at a character boundary.
 fn shorten_json(value: &Value) -> String {
     const CHARS_MAX: usize = 120;
     let text = value.to_string();

@@ -1,11 +1,10 @@
-//! Numbers: compared by value whatever their form, rounded as AWS rounds them.
+//! Numbers: comparison by value, and rounding as on AWS.
 
 use std::cmp::Ordering;
 
 use serde_json::Number;
 
-/// Compares by value: `1` equals `1.0`, and integers beyond 2^53 are not
-/// mistaken for their neighbours.
+/// Compares by value: `1` equals `1.0`, and integers beyond 2^53 compare exactly.
 pub(super) fn compare(left: &Number, right: &Number) -> Option<Ordering> {
     match (as_integer(left), as_integer(right)) {
         (Some(left), Some(right)) => Some(left.cmp(&right)),
@@ -13,7 +12,7 @@ pub(super) fn compare(left: &Number, right: &Number) -> Option<Ordering> {
     }
 }
 
-/// The number as an integer, if it was written as one.
+/// The number as an integer, if it is stored as one.
 fn as_integer(number: &Number) -> Option<i128> {
     number
         .as_i64()
@@ -22,18 +21,18 @@ fn as_integer(number: &Number) -> Option<i128> {
 }
 
 /// The nearest integer, halves upwards: 1.5 becomes 2, and -1.5 becomes -1.
-/// `None` for what no `i64` holds.
+/// `None` if it does not fit in an `i64`.
 pub(super) fn round_to_i64(number: &Number) -> Option<i64> {
     if let Some(whole) = number.as_i64() {
         return Some(whole);
     }
     let nearest = (number.as_f64()? + 0.5).floor();
-    // Beyond 2^63 a cast would saturate without a word.
+    // Beyond 2^63 a cast would saturate silently.
     (nearest.abs() < 9.2e18).then_some(nearest as i64)
 }
 
-/// A float as the shortest JSON number: whole ones as integers, as JavaScript
-/// writes them. `None` for what JSON cannot say.
+/// Converts a float to the shortest JSON number: whole ones to integers, as in
+/// JavaScript. `None` for NaN and infinities.
 pub(super) fn from_f64(number: f64) -> Option<Number> {
     if number.fract() == 0.0 && number.abs() < 9.2e18 {
         return Some(Number::from(number as i64));

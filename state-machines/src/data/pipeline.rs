@@ -1,15 +1,15 @@
-//! What a state in JSONPath does to its input on the way to its output:
+//! The steps from the input to the output of a state in JSONPath:
 //!
 //! ```text
 //!   raw input ─ InputPath ─ Parameters ─▶ (the state's work) ─▶ result
 //!       │                                                          │
 //!       │                                                   ResultSelector
 //!       ▼                                                          ▼
-//!   ResultPath puts the one into the other ─ OutputPath ─▶ output
+//!   ResultPath combines both ─ OutputPath ─▶ output
 //! ```
 //!
-//! Each step is a function of its own, so that whoever runs states can stop
-//! between them. `Assign` and the limit on the size of a payload are here too.
+//! Each step is a separate function, so that the interpreter can stop between them.
+//! `Assign` and the payload size limit are here too.
 
 use std::borrow::Cow;
 
@@ -17,37 +17,37 @@ use serde_json::{Map, Value};
 
 use super::{EvaluationFault, EvaluationScope, Path, ReferencePath, SyntaxError, Template, errors};
 
-/// The largest payload, in bytes of JSON text: input, result or output.
+/// The maximum payload size, in bytes of JSON text: input, result or output.
 pub const PAYLOAD_BYTES_MAX: usize = 256 * 1024;
 
-/// The longest name of a variable, in characters.
+/// The maximum length of a variable name, in characters.
 pub const VARIABLE_NAME_MAX: usize = 80;
 
-/// What `InputPath` or `OutputPath` says.
+/// The value of `InputPath` or `OutputPath`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum PathSelect {
-    /// The field is absent, or `$`: all of it.
+    /// The field is absent or `$`: the whole value.
     #[default]
     All,
-    /// The field is `null`: an empty object instead.
+    /// The field is `null`: an empty object.
     Nothing,
     /// A path.
     Path(Path),
 }
 
 impl PathSelect {
-    /// Reads the field, `None` if it is absent.
+    /// Parses the field; `None` if it is absent.
     pub fn parse(field: Option<&Value>) -> Result<Self, SyntaxError> {
         match field {
             None => Ok(Self::All),
             Some(Value::Null) => Ok(Self::Nothing),
             Some(Value::String(text)) => Path::parse(text).map(Self::Path),
-            Some(_) => Err(SyntaxError::new("the field is a path in a text, or null")),
+            Some(_) => Err(SyntaxError::new("the field must be a path or null")),
         }
     }
 
-    /// What it selects of `value`, which `$` stands for. A path that finds
-    /// nothing is a `States.Runtime`.
+    /// Selects from `value`, which is `$`. A path that finds nothing is a
+    /// `States.Runtime`.
     pub fn apply<'a>(
         &self,
         value: &'a Value,
@@ -61,32 +61,32 @@ impl PathSelect {
     }
 }
 
-/// What `ResultPath` says.
+/// The value of `ResultPath`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum ResultPlacement {
-    /// The field is absent, or `$`: the result takes the place of the input.
+    /// The field is absent or `$`: the result replaces the input.
     #[default]
     Replace,
-    /// The field is `null`: the input stays as it is, the result is dropped.
+    /// The field is `null`: the result is discarded.
     Discard,
-    /// The result is put into the input.
+    /// The result is inserted into the input.
     At(ReferencePath),
 }
 
 impl ResultPlacement {
-    /// Reads the field, `None` if it is absent.
+    /// Parses the field; `None` if it is absent.
     pub fn parse(field: Option<&Value>) -> Result<Self, SyntaxError> {
         match field {
             None => Ok(Self::Replace),
             Some(Value::Null) => Ok(Self::Discard),
             Some(Value::String(text)) => ReferencePath::parse(text).map(Self::At),
             Some(_) => Err(SyntaxError::new(
-                "the field is a reference path in a text, or null",
+                "the field must be a reference path or null",
             )),
         }
     }
 
-    /// The raw input with the result in it.
+    /// Combines the raw input and the result.
     pub fn apply(&self, raw_input: Value, result: Value) -> Result<Value, EvaluationFault> {
         match self {
             Self::Replace => Ok(result),
@@ -96,7 +96,7 @@ impl ResultPlacement {
     }
 }
 
-/// `InputPath`: what the state sees of its raw input, `scope.input`.
+/// Applies `InputPath` to the raw input, `scope.input`.
 pub fn input_path<'a>(
     select: &PathSelect,
     scope: &EvaluationScope<'a>,
@@ -104,8 +104,8 @@ pub fn input_path<'a>(
     select.apply(scope.input, scope)
 }
 
-/// `Parameters`, with the input after `InputPath` as `$`. Without the field
-/// the input stays as it is.
+/// Applies `Parameters`, with the input after `InputPath` as `$`. Without the field
+/// the input is unchanged.
 pub fn parameters<'a>(
     template: Option<&Template>,
     input: Cow<'a, Value>,
@@ -114,8 +114,8 @@ pub fn parameters<'a>(
     fill_or_keep(template, input, scope, "Parameters")
 }
 
-/// `ResultSelector`, with the result as `$`. Without the field the result
-/// stays as it is.
+/// Applies `ResultSelector`, with the result as `$`. Without the field the result is
+/// unchanged.
 pub fn result_selector<'a>(
     template: Option<&Template>,
     result: Cow<'a, Value>,
@@ -138,7 +138,7 @@ fn fill_or_keep<'a>(
     }
 }
 
-/// `ResultPath`: the result and the raw input in one.
+/// Applies `ResultPath`: combines the raw input and the result.
 pub fn result_path(
     placement: &ResultPlacement,
     raw_input: Value,
@@ -147,7 +147,7 @@ pub fn result_path(
     placement.apply(raw_input, result)
 }
 
-/// `OutputPath`: what leaves the state of what `ResultPath` made.
+/// Applies `OutputPath` to the result of `ResultPath`.
 pub fn output_path<'a>(
     select: &PathSelect,
     value: &'a Value,
@@ -156,8 +156,8 @@ pub fn output_path<'a>(
     select.apply(value, scope)
 }
 
-/// `Assign`: the variables that it sets. Every expression sees the variables
-/// as they were before; whoever runs states puts the new ones in place.
+/// Evaluates `Assign` and returns the new variables. Every expression reads the
+/// variables from before; the caller applies the new ones.
 pub fn assign(
     template: &Template,
     scope: &EvaluationScope<'_>,
@@ -171,20 +171,19 @@ pub fn assign(
         }
         _ => Err(EvaluationFault::new(
             errors::RUNTIME,
-            "Assign gave no object with variables in it",
+            "Assign must evaluate to an object of variables",
         )),
     }
 }
 
-/// Whether a variable may have this name: a letter or `_`, then letters,
-/// digits and `_`, at most [`VARIABLE_NAME_MAX`]; and not `states`, which is
-/// the interpreter's.
+/// Checks the name of a variable: a letter or `_`, then letters, digits and `_`, at
+/// most [`VARIABLE_NAME_MAX`]; `states` is reserved.
 pub fn check_variable_name(name: &str) -> Result<(), SyntaxError> {
     let mut chars = name.chars();
     let starts_well = chars.next().is_some_and(|c| c.is_alphabetic() || c == '_');
     if !starts_well || !chars.all(|c| c.is_alphanumeric() || c == '_') {
         return Err(SyntaxError::new(format!(
-            "'{name}' is no name of a variable: it has a letter first, then letters, digits and '_'"
+            "'{name}' is not a valid variable name: use a letter or '_' first, then letters, digits and '_'"
         )));
     }
     if name.chars().count() > VARIABLE_NAME_MAX {
@@ -198,7 +197,7 @@ pub fn check_variable_name(name: &str) -> Result<(), SyntaxError> {
     Ok(())
 }
 
-/// Refuses a payload that is larger than [`PAYLOAD_BYTES_MAX`] with
+/// Rejects a payload that is larger than [`PAYLOAD_BYTES_MAX`] with
 /// `States.DataLimitExceeded`. `what` names it: `"the input"`.
 pub fn check_size(payload: &Value, what: &str) -> Result<(), EvaluationFault> {
     let bytes = json_bytes(payload);
@@ -207,11 +206,11 @@ pub fn check_size(payload: &Value, what: &str) -> Result<(), EvaluationFault> {
     }
     Err(EvaluationFault::new(
         errors::DATA_LIMIT_EXCEEDED,
-        format!("{what} has {bytes} bytes, and {PAYLOAD_BYTES_MAX} are allowed"),
+        format!("{what} has {bytes} bytes, the limit is {PAYLOAD_BYTES_MAX}"),
     ))
 }
 
-/// How long the JSON text would be; it is not made.
+/// The length of the JSON text, computed without building it.
 fn json_bytes(value: &Value) -> usize {
     struct Count(usize);
     impl std::io::Write for Count {
@@ -224,7 +223,7 @@ fn json_bytes(value: &Value) -> usize {
         }
     }
     let mut count = Count(0);
-    // A value has only text for names, and counting never fails.
+    // Writing a Value to a counter cannot fail.
     let _ = serde_json::to_writer(&mut count, value);
     count.0
 }

@@ -1,4 +1,4 @@
-//! The steps between input and output, one by one and in a row.
+//! The steps from input to output, one by one and combined.
 
 use std::borrow::Cow;
 
@@ -45,7 +45,7 @@ fn input_and_output_are_selected() {
 }
 
 #[test]
-fn results_find_their_place() {
+fn results_are_placed() {
     let raw = json!({"a": 1});
     let cases = [
         (None, json!("r")),
@@ -82,13 +82,13 @@ fn the_steps_follow_each_other() {
         let whole = result_path(&placement, raw.clone(), selected.into_owned()).unwrap();
         let output = output_path(&select(json!("$.answer")), &whole, scope).unwrap();
         assert_eq!(*output, json!({"ok": true}));
-        let kept = parameters(None, Cow::Borrowed(&raw), scope).unwrap();
-        assert!(matches!(kept, Cow::Borrowed(_)));
+        let unchanged = parameters(None, Cow::Borrowed(&raw), scope).unwrap();
+        assert!(matches!(unchanged, Cow::Borrowed(_)));
     });
 }
 
 #[test]
-fn two_fields_do_not_draw_the_same() {
+fn two_fields_have_different_random_values() {
     let template = Template::json_path(&json!({"id.$": "States.UUID()"})).unwrap();
     with_scope(&json!({}), |scope| {
         let one = parameters(Some(&template), Cow::Borrowed(scope.input), scope).unwrap();

@@ -1,13 +1,12 @@
-//! Chance that can be replayed: bytes derived from a seed and from how many
-//! were drawn before.
+//! Random values that replay identically: derived from a seed and a counter.
 
 use std::cell::Cell;
 use std::rc::Rc;
 
 use sha2::{Digest, Sha256};
 
-/// The draws of one evaluation. The n-th draw is the SHA-256 of the seed and n.
-/// Clones draw from the same row.
+/// The random generator of one evaluation. The n-th value is the SHA-256 of the seed
+/// and n. Clones share the counter.
 #[derive(Debug, Clone)]
 pub(crate) struct SeededRandom {
     seed: u64,
@@ -35,15 +34,15 @@ impl SeededRandom {
         bytes
     }
 
-    /// A number from 0 to 1, without 1.
+    /// A number from 0 to 1, exclusive.
     pub(crate) fn next_unit(&self) -> f64 {
         let bits = (u128::from_le_bytes(self.next_bytes()) >> 75) as u64;
         bits as f64 / (1u64 << 53) as f64
     }
 
-    /// A number from 0 up to `bound`, without it; 0 for a bound of 0.
+    /// A number from 0 to `bound`, exclusive; 0 for a bound of 0.
     pub(crate) fn next_below(&self, bound: u64) -> u64 {
-        // 128 random bits over at most 64: the bias is beyond measure.
+        // 128 random bits modulo at most 64 bits: the bias is negligible.
         (u128::from_le_bytes(self.next_bytes()) % u128::from(bound.max(1))) as u64
     }
 
@@ -63,7 +62,7 @@ impl SeededRandom {
     }
 }
 
-/// A seed for one field, derived from the seed of the whole.
+/// Derives a seed for one field.
 pub(crate) fn seed_for(seed: u64, field: &str) -> u64 {
     let mut hash = Sha256::new();
     hash.update(seed.to_le_bytes());
@@ -74,7 +73,7 @@ pub(crate) fn seed_for(seed: u64, field: &str) -> u64 {
     u64::from_le_bytes(bytes)
 }
 
-/// A seed for a number that the user gave as one.
+/// Derives a seed from a number that the user passed as seed.
 pub(super) fn seed_from_number(number: f64) -> u64 {
     seed_for(number.to_bits(), "seed")
 }

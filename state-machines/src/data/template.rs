@@ -1,4 +1,4 @@
-//! Payload templates: JSON with expressions in it.
+//! Payload templates: JSON that contains expressions.
 
 use serde_json::{Map, Value};
 
@@ -7,16 +7,16 @@ use super::{
     EvaluationFault, EvaluationScope, Expression, Path, StatesField, SyntaxError, pointer_to,
 };
 
-/// How deep a template may nest: as deep as a JSON text may that it came from.
+/// The maximum nesting of a template; the same as for JSON text.
 const DEPTH_MAX: usize = 128;
 
-/// A value with expressions to be filled in.
+/// A JSON value that contains expressions.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Template(TemplateNode);
 
 #[derive(Debug, Clone, PartialEq)]
 enum TemplateNode {
-    /// A part without expressions, which is handed out as it is.
+    /// A part without expressions.
     Fixed(Value),
     Items(Vec<TemplateNode>),
     Fields(Vec<(String, TemplateNode)>),
@@ -27,7 +27,7 @@ enum TemplateNode {
 impl Template {
     /// A template with `"name.$"` fields: `Parameters`, `ResultSelector`,
     /// `ItemSelector`, `Assign`. Their values are paths or calls of intrinsic
-    /// functions. Two fields that would get one name are refused.
+    /// functions. Two fields that would get the same name are an error.
     pub fn json_path(value: &Value) -> Result<Self, Vec<SyntaxError>> {
         Self::read(value, TemplateLanguage::JsonPath)
     }
@@ -47,21 +47,22 @@ impl Template {
         }
     }
 
-    /// The value, filled in.
+    /// Evaluates the template.
     ///
-    /// A path that finds nothing is a `States.Runtime`, as AWS has it and not
-    /// as the specification names it; but a wildcard, a slice or a filter below a missing field gives `[]`.
+    /// A path that finds nothing is a `States.Runtime`, as on AWS, although the
+    /// specification has another name. A wildcard, a slice or a filter below a missing
+    /// field gives `[]`.
     pub fn fill(&self, scope: &EvaluationScope<'_>) -> Result<Value, EvaluationFault> {
         self.0.fill(scope, &EvaluationSession::new(scope), "")
     }
 
-    /// Whether there is anything to fill in.
+    /// Whether it contains no expressions.
     #[must_use]
     pub fn is_fixed(&self) -> bool {
         matches!(self.0, TemplateNode::Fixed(_))
     }
 
-    /// Where its expressions read a field of `$states`, as JSON pointers.
+    /// The locations of expressions that read a field of `$states`, as JSON pointers.
     #[must_use]
     pub fn mentions(&self, field: StatesField) -> Vec<String> {
         let mut places = Vec::new();
@@ -73,8 +74,8 @@ impl Template {
         places
     }
 
-    /// The variables that its expressions read: where, as a JSON pointer, and
-    /// the name without `$`.
+    /// The variables that its expressions read: the location as a JSON pointer, and the
+    /// name without `$`.
     #[must_use]
     pub fn variables(&self) -> Vec<(String, String)> {
         let mut found = Vec::new();
@@ -110,8 +111,10 @@ impl TemplateLanguage {
     ) -> TemplateNode {
         if depth > DEPTH_MAX {
             unreadable.push(
-                SyntaxError::new(format!("a template nests deeper than {DEPTH_MAX} levels"))
-                    .prefix_pointer(at),
+                SyntaxError::new(format!(
+                    "the template is nested deeper than {DEPTH_MAX} levels"
+                ))
+                .prefix_pointer(at),
             );
             return TemplateNode::Fixed(Value::Null);
         }
@@ -170,7 +173,7 @@ impl TemplateLanguage {
         let path = match value {
             Value::String(text) => Path::parse_or_call(text),
             _ => Err(SyntaxError::new(format!(
-                "the field '{name}' needs a path or a call as its value, in a text"
+                "the field '{name}' must be a path or a function call"
             ))),
         };
         let node = match path {
@@ -183,7 +186,7 @@ impl TemplateLanguage {
         (bare.to_owned(), node)
     }
 
-    /// `a` and `a.$` beside each other would be one field.
+    /// Reports pairs such as `a` and `a.$`, which would become the same field.
     fn report_clashes(
         self,
         nodes: &[(String, TemplateNode)],
@@ -269,7 +272,7 @@ impl TemplateNode {
     }
 }
 
-/// The fault with the place in the template where it arose.
+/// Adds the location in the template to a fault.
 fn with_location(mut fault: EvaluationFault, at: &str) -> EvaluationFault {
     if !at.is_empty() {
         fault.cause = format!("{} (at {at})", fault.cause);

@@ -85,7 +85,7 @@ fn jsonata_fills_the_texts_that_are_marked() {
 }
 
 #[test]
-fn what_cannot_be_read_is_told_with_its_place() {
+fn syntax_errors_have_a_location() {
     let places = |template: Result<Template, Vec<crate::data::SyntaxError>>| {
         let errors = template.unwrap_err();
         errors.into_iter().map(|error| error.at).collect::<Vec<_>>()
@@ -105,7 +105,7 @@ fn what_cannot_be_read_is_told_with_its_place() {
 }
 
 #[test]
-fn a_fault_has_the_name_and_the_place() {
+fn a_fault_has_an_error_name_and_a_location() {
     let fault = json_path(json!({"in": {"x.$": "$.missing"}})).unwrap_err();
     assert_eq!(fault.error, errors::RUNTIME);
     assert!(fault.cause.ends_with("(at /in/x.$)"), "{}", fault.cause);
@@ -117,7 +117,7 @@ fn a_fault_has_the_name_and_the_place() {
 }
 
 #[test]
-fn one_fill_draws_each_value_anew() {
+fn random_values_differ_within_one_fill() {
     let filled = json_path(json!({"a.$": "States.UUID()", "b": {"c.$": "States.UUID()"}})).unwrap();
     assert_ne!(filled["a"], filled["b"]["c"]);
     let filled = jsonata(json!(["{% $uuid() %}", "{% $uuid() %}"])).unwrap();
@@ -125,7 +125,7 @@ fn one_fill_draws_each_value_anew() {
 }
 
 #[test]
-fn a_template_knows_what_it_mentions() {
+fn a_template_lists_what_it_mentions() {
     let template =
         Template::jsonata(&json!({"a": "{% $states.result.x %}", "b": ["{% $y %}", 1]})).unwrap();
     assert_eq!(template.mentions(StatesField::Result), ["/a"]);

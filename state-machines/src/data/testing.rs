@@ -1,4 +1,4 @@
-//! What the tests of this room share: a scope to look at.
+//! A scope for the tests of this module.
 
 use serde_json::{Map, Value, json};
 

@@ -1,14 +1,14 @@
-//! Timestamps, as the specification narrows RFC 3339.
+//! Timestamps: the subset of RFC 3339 that the specification allows.
 
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Reads a timestamp: RFC 3339 with an upper-case `T` between date and time
-/// and either an offset or an upper-case `Z` at the end.
+/// Parses a timestamp: RFC 3339 with an upper-case `T` between date and time, and an
+/// offset or an upper-case `Z` at the end.
 #[must_use]
 pub fn parse_timestamp(text: &str) -> Option<OffsetDateTime> {
-    // The parser is more lenient than the specification: it takes any
-    // separator, and both letters in lower case.
+    // The parser is more lenient than the specification: it accepts any separator,
+    // and both letters in lower case.
     if text.as_bytes().get(10) != Some(&b'T') || text.ends_with('z') {
         return None;
     }

@@ -1,17 +1,17 @@
-//! Random definitions. States lead to later ones, so that a machine ends; a
-//! loop has a variable that counts it out.
+//! Random definitions. States lead only to later ones, so that every machine ends;
+//! loops count with a variable.
 
 use serde_json::{Map, Value, json};
 
 use super::ERRORS;
 use crate::data::random::{SeededRandom, seed_for};
 
-/// How deep machines stand in each other at most.
+/// The maximum nesting of machines.
 const DEPTH_MAX: u64 = 2;
-/// How many steps a machine has at most.
+/// The maximum number of steps per machine.
 const STEPS_MAX: u64 = 5;
 
-/// A random definition: valid, and it ends whatever its tasks answer.
+/// A random valid definition that ends for any results of its tasks.
 #[must_use]
 pub fn random_machine(seed: u64) -> Value {
     let mut generator = MachineGenerator {
@@ -27,12 +27,11 @@ pub fn random_machine(seed: u64) -> Value {
 
 struct MachineGenerator {
     random: SeededRandom,
-    /// How many names were given: they are unique in a definition.
+    /// How many names were generated; names are unique in a definition.
     named: u64,
 }
 
-/// A step of a machine: its states, of which the first is entered, and the one
-/// that leads on.
+/// A step of a machine: one or more states; the first is the entry.
 struct GeneratedStep {
     states: Vec<(String, Value)>,
 }
@@ -64,8 +63,8 @@ impl MachineGenerator {
         json!({"StartAt": entries.first(), "States": states})
     }
 
-    /// Fills in where a state leads: `"next"` stands for the next step, and
-    /// `"later"` for any that follows.
+    /// Replaces the placeholder targets of a state: `"next"` by the next step, and
+    /// `"later"` by a random later one.
     fn link_states(&self, state: &mut Value, next: Option<&String>, later: &[String]) {
         match state {
             Value::Object(fields) => {
@@ -120,7 +119,7 @@ impl MachineGenerator {
         }
     }
 
-    /// The end of a machine.
+    /// The last step of a machine.
     fn end_step(&mut self) -> GeneratedStep {
         match self.below(8) {
             0 => self.single_state_step("Fail", |_| json!({"Type": "Fail", "Error": "Test.Ended"})),
@@ -175,7 +174,7 @@ impl MachineGenerator {
         state
     }
 
-    /// Retry and Catch, more often than not.
+    /// Adds Retry and Catch, most of the time.
     fn add_handlers(&mut self, state: &mut Value) {
         if self.below(2) == 0 {
             let errors = [
@@ -222,7 +221,7 @@ impl MachineGenerator {
         json!({"Type": "Wait", "Seconds": self.below(60), "Next": "next"})
     }
 
-    /// Steps that are gone through a few times.
+    /// A loop with a few iterations.
     fn loop_step(&mut self) -> GeneratedStep {
         let (begin, body) = (self.name("Begin"), self.name("Body"));
         let (count, check) = (self.name("Count"), self.name("Check"));

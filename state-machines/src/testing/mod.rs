@@ -1,8 +1,8 @@
-//! For tests: random definitions that are valid and end, and tasks that
-//! answer by what they are asked, whoever asks and whenever.
+//! Test support: random valid definitions that end, and task results that depend only
+//! on the task.
 //!
-//! The same seed gives the same machine and the same answers, so that two
-//! engines can be compared on them.
+//! The same seed gives the same machine and the same results, so that tests can
+//! compare two engines.
 
 mod machine;
 
@@ -13,16 +13,15 @@ use serde_json::{Value, json};
 use crate::core::{ExecutionEvent, RunTask};
 use crate::data::random::seed_for;
 
-/// How many cases a property is tried with: as usual, unless `PROPTEST_CASES`
-/// asks for another number.
+/// The number of cases of a property: `usual`, unless `PROPTEST_CASES` is set.
 #[must_use]
 pub fn case_count(usual: u32) -> u32 {
     let asked = std::env::var("PROPTEST_CASES").ok();
     asked.and_then(|asked| asked.parse().ok()).unwrap_or(usual)
 }
 
-/// What a task answers. It depends on the seed, the state, the iteration and
-/// the attempt, and on nothing else: a task that is done twice answers alike.
+/// The result of a task. It depends only on the seed, the state, the iteration and the
+/// attempt, so a task that runs twice has the same result.
 #[must_use]
 pub fn random_task_event(seed: u64, order: &RunTask) -> ExecutionEvent {
     let asked = format!("{} {:?} {}", order.state, order.iterations, order.attempt);
@@ -46,7 +45,7 @@ pub fn random_task_event(seed: u64, order: &RunTask) -> ExecutionEvent {
     }
 }
 
-/// The errors that tasks end with.
+/// The errors of failing tasks.
 const ERRORS: [&str; 3] = ["Test.Busy", "Test.Broken", "Test.Gone"];
 
 fn random_result(drawn: u64, order: &RunTask) -> Value {

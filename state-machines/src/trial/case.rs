@@ -1,4 +1,4 @@
-//! A case: a definition, an input, what its tasks answer, what is expected.
+//! Test cases: a definition, an input, mocked task results, and the expected outcome.
 
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
@@ -6,71 +6,71 @@ use serde_json::Value;
 use crate::language::source::{describe_depth_error, strip_byte_order_mark};
 use crate::language::{Definition, DefinitionProblem, Durability, ProblemCode, check_for};
 
-/// A case. Keys that are not listed here are ignored.
+/// A test case. Unknown keys are ignored.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct TestCase {
-    /// Its name among others.
+    /// The id of the case in its file.
     #[serde(default)]
     pub id: Option<String>,
-    /// The definition, as an object or as the text of one.
+    /// The definition, as an object or as its JSON text.
     pub definition: Value,
-    /// What the execution is given; an empty object if it is not there.
+    /// The input of the execution; an empty object by default.
     #[serde(default = "empty_object")]
     pub input: Value,
-    /// What tasks answer.
+    /// The mocked results of tasks.
     #[serde(default, deserialize_with = "deserialize_or_default")]
     pub tasks: Vec<TaskMock>,
-    /// What should come of it.
+    /// The expected outcome.
     #[serde(default)]
     pub expected: Option<ExpectedOutcome>,
-    /// `STANDARD`, or `EXPRESS`: what the definition may hold.
+    /// `STANDARD` or `EXPRESS`: the kind of execution to validate the definition for.
     #[serde(default, rename = "type")]
     pub kind: Option<String>,
-    /// Whether the output can be compared by value.
+    /// Whether the output is deterministic and can be compared.
     #[serde(default = "default_true")]
     pub deterministic_output: bool,
-    /// Where in the output only the shape is compared, as JSON pointers.
+    /// Locations in the output where only the type is compared, as JSON pointers.
     #[serde(default, deserialize_with = "deserialize_or_default")]
     pub placeholder_paths: Vec<String>,
 }
 
-/// What a task answers, once.
+/// The mocked result of one task.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 pub struct TaskMock {
-    /// The state whose task it is; any state's without one.
+    /// The state of the task; any state if absent.
     #[serde(default)]
     pub state: Option<String>,
-    /// The iterations that the task runs in, from the outside in: the name of
-    /// the Map and the index of the item. Any, if it is empty.
+    /// The Map iterations around the task, outermost first: the name of the Map and the
+    /// index of the item. Any iteration if empty.
     #[serde(default, deserialize_with = "deserialize_or_default")]
     pub iteration: Vec<(String, u64)>,
-    /// The name of the history event of the answer. One that ends in
-    /// `TimedOut` means that the task does not answer in time.
+    /// The type of the history event of the result. If it ends in `TimedOut`, the task
+    /// times out.
     #[serde(default)]
     pub event: Option<String>,
-    /// What the task should be given.
+    /// The expected input of the task.
     #[serde(default, deserialize_with = "deserialize_present")]
     pub parameters: Option<Value>,
-    /// What it gives.
+    /// The result.
     #[serde(default, deserialize_with = "deserialize_present")]
     pub result: Option<Value>,
-    /// The error it ends with instead.
+    /// The error, if the task fails.
     #[serde(default)]
     pub error: Option<String>,
-    /// What it says of the error.
+    /// The cause of the error.
     #[serde(default, deserialize_with = "deserialize_present")]
     pub cause: Option<Value>,
 }
 
 impl TaskMock {
-    /// Whether the task does not answer in time.
+    /// Whether the task times out.
     #[must_use]
     pub fn is_timeout(&self) -> bool {
-        let named = self.event.as_deref();
-        named.is_some_and(|event| event.ends_with("TimedOut"))
+        let event = self.event.as_deref();
+        event.is_some_and(|event| event.ends_with("TimedOut"))
     }
 
-    /// What it says of its error, as text.
+    /// The cause of the error, as text.
     #[must_use]
     pub fn cause_text(&self) -> Option<String> {
         match self.cause.as_ref()? {
@@ -81,7 +81,7 @@ impl TaskMock {
     }
 }
 
-/// What should come of a case. What is not there is not compared.
+/// The expected outcome of a case. Absent fields are not compared.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 pub struct ExpectedOutcome {
     /// `SUCCEEDED`, `FAILED`, `TIMED_OUT` or `ABORTED`.
@@ -90,30 +90,30 @@ pub struct ExpectedOutcome {
     /// The output.
     #[serde(default, deserialize_with = "deserialize_present")]
     pub output: Option<Value>,
-    /// The name of the error; `null` if there should be none.
+    /// The name of the error; `null` if no error is expected.
     #[serde(default, deserialize_with = "deserialize_present")]
     pub error: Option<Value>,
-    /// What the error says.
+    /// The cause of the error.
     #[serde(default, deserialize_with = "deserialize_present")]
     pub cause: Option<Value>,
     /// The history: types and names.
     #[serde(default)]
     pub events: Option<Vec<EventSummary>>,
-    /// The names of the states, in the order in which they were entered.
+    /// The names of the entered states, in order.
     #[serde(default)]
     pub states_entered: Option<Vec<String>>,
 }
 
-/// An event of the history in short.
+/// A short form of a history event.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Deserialize, serde::Serialize)]
 pub struct EventSummary {
     /// Its type.
     #[serde(rename = "type")]
     pub kind: String,
-    /// The state, or the Map, that it is about.
+    /// The name of the state or Map.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The iteration that it is about.
+    /// The index of the iteration.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<u64>,
 }
@@ -121,33 +121,33 @@ pub struct EventSummary {
 /// A file of cases.
 #[derive(Debug, Clone, PartialEq)]
 pub enum CaseFile {
-    /// It is one case.
+    /// A single case.
     One(Box<TestCase>),
-    /// It holds several, under `cases`.
+    /// Several cases, under `cases`.
     Many(Vec<TestCase>),
 }
 
-/// A case, or a file of them, that cannot be used.
+/// A case or a file of cases is invalid.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CaseError {
-    /// It is not JSON, or not of the form of a case.
+    /// It is not JSON, or not a case.
     #[error("{0}")]
     Unreadable(String),
     /// The definition has errors.
     #[error("the definition is not valid: {}", join_problems(.0))]
     Invalid(Vec<DefinitionProblem>),
     /// Substitutions in the definition are not filled in.
-    #[error("the definition is not filled in; do so before it is run: {}", join_problems(.0))]
+    #[error("the definition has unfilled substitutions: {}", join_problems(.0))]
     Unfilled(Vec<DefinitionProblem>),
 }
 
 fn join_problems(problems: &[DefinitionProblem]) -> String {
-    let told: Vec<String> = problems.iter().map(ToString::to_string).collect();
-    told.join("; ")
+    let messages: Vec<String> = problems.iter().map(ToString::to_string).collect();
+    messages.join("; ")
 }
 
 impl CaseFile {
-    /// Reads a file: one case, or an object with `cases`.
+    /// Parses a file: one case, or an object with `cases`.
     pub fn parse(text: &str) -> Result<Self, CaseError> {
         let unreadable = |error: serde_json::Error| {
             CaseError::Unreadable(describe_depth_error(&error).unwrap_or_else(|| error.to_string()))
@@ -156,7 +156,7 @@ impl CaseFile {
             serde_json::from_str(strip_byte_order_mark(text)).map_err(unreadable)?;
         if let Some(cases) = json.get_mut("cases") {
             let cases: Vec<TestCase> = serde_json::from_value(cases.take()).map_err(unreadable)?;
-            // That all of none passed would hide that the file was never filled.
+            // "0 of 0 passed" would hide that the file is still empty.
             if cases.is_empty() {
                 let why = "\"cases\" is empty: there is nothing to run";
                 return Err(CaseError::Unreadable(why.to_owned()));
@@ -169,7 +169,7 @@ impl CaseFile {
 }
 
 impl TestCase {
-    /// Reads its definition.
+    /// Parses the definition.
     pub fn read_definition(&self) -> Result<Definition, CaseError> {
         let text = match &self.definition {
             Value::String(text) => text.clone(),
@@ -206,14 +206,14 @@ fn default_true() -> bool {
     true
 }
 
-/// A field that is there, be it `null`.
+/// Deserialises a field that is present, including `null`.
 fn deserialize_present<'de, D: Deserializer<'de>>(
     deserializer: D,
 ) -> Result<Option<Value>, D::Error> {
     Value::deserialize(deserializer).map(Some)
 }
 
-/// A field whose `null` says the same as its absence.
+/// Deserialises a field where `null` means the default.
 fn deserialize_or_default<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,

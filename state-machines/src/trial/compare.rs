@@ -1,11 +1,11 @@
-//! What came of a case, compared with what it expects.
+//! Compares the result of a case with its expected outcome.
 //!
 //! - `status`, always.
 //! - `output` as JSON, numbers by value, unless `deterministic_output` is
 //!   false. At the `placeholder_paths` only the type is compared.
-//! - `error`, where it is there; `null` stands for no error.
-//! - `cause`, if it is the word of one of the case's answers, or is written in
-//!   the definition: what the engine says of its own errors is its own.
+//! - `error`, if present; `null` means no error.
+//! - `cause`, if a mock of the case or the definition contains it. The texts of
+//!   errors that the engine raises are not compared.
 //! - `states_entered` and `events` in order, if the definition has no Parallel
 //!   and no Map. Otherwise, unless they are in the same order anyway, machine
 //!   by machine: the entries and exits of a machine's states in order, and
@@ -13,7 +13,7 @@
 //!   events of iterations however they are ordered. Events without a name
 //!   cannot be told apart then, and are not compared.
 //!
-//! What tasks were given is compared while the case is played, and remarked.
+//! The inputs of tasks are compared while the case runs, and reported as remarks.
 
 use serde_json::Value;
 
@@ -23,8 +23,8 @@ use crate::core::ExecutionStatus;
 use crate::language::model::StateKind;
 use crate::language::{Definition, Machine};
 
-/// How what came of a case differs from what it expects; nothing, if it does
-/// not. What was remarked on the way ([`TrialResult::remarks`]) is not among it.
+/// The differences between the result of a case and its expected outcome; empty if
+/// there are none. The remarks of the run ([`TrialResult::remarks`]) are not included.
 #[must_use]
 pub fn differences(case: &TestCase, trial: &TrialResult) -> Vec<String> {
     let mut found = Vec::new();
@@ -97,22 +97,24 @@ fn compare_cause(
         return None;
     };
     let answered = case.tasks.iter().filter_map(|answer| answer.cause_text());
-    let is_told = answered.into_iter().any(|told| is_same_text(&told, wanted));
-    if !is_told && !is_cause_in_definition(&case.definition, wanted) {
+    let is_mocked = answered
+        .into_iter()
+        .any(|cause| is_same_text(&cause, wanted));
+    if !is_mocked && !is_cause_in_definition(&case.definition, wanted) {
         return None;
     }
     let found = trial.cause.as_deref().unwrap_or_default();
     (!is_same_text(found, wanted)).then(|| format!("the cause is {found:?} instead of {wanted:?}"))
 }
 
-/// Equal as text, or as the JSON that both hold.
+/// Equal as text, or as JSON if both are JSON texts.
 fn is_same_text(left: &str, right: &str) -> bool {
     let json = |text: &str| serde_json::from_str::<Value>(text).ok();
     left == right
         || matches!((json(left), json(right)), (Some(left), Some(right)) if json_equals(&left, &right))
 }
 
-/// Whether a `Cause` of the definition is this text.
+/// Whether a `Cause` field of the definition has this text.
 fn is_cause_in_definition(definition: &Value, text: &str) -> bool {
     match definition {
         Value::Object(fields) => fields.iter().any(|(name, value)| {
@@ -168,7 +170,7 @@ fn compare_events(
     different
 }
 
-/// Whether runs of a definition may mix.
+/// Whether the events of several runs may interleave.
 fn has_nested_machines(definition: &Definition) -> bool {
     let states = definition.states().iter();
     states.into_iter().any(|state| !state.machines().is_empty())
@@ -212,7 +214,7 @@ fn compare_machine(
     }
 }
 
-/// Where two rows of events part.
+/// Describes the first difference between two lists of events.
 fn first_difference(what: &str, found: &[EventSummary], wanted: &[EventSummary]) -> Option<String> {
     if found == wanted {
         return None;
@@ -227,7 +229,7 @@ fn first_difference(what: &str, found: &[EventSummary], wanted: &[EventSummary])
         })
     };
     Some(format!(
-        "{what} part at number {}: {} instead of {}",
+        "{what} differ at number {}: {} instead of {}",
         at + 1,
         shown(found),
         shown(wanted)
@@ -239,8 +241,8 @@ pub(super) fn json_equals(left: &Value, right: &Value) -> bool {
     compare_json(left, right, false)
 }
 
-/// Equal as JSON, where the right side may say `<…>` for any text, and where
-/// context objects, which differ from run to run, are all alike.
+/// Equal as JSON, except that `<…>` on the right side matches any string, and that all
+/// context objects, which differ from run to run, are equal.
 pub(super) fn json_equals_leniently(left: &Value, right: &Value) -> bool {
     compare_json(left, right, true)
 }
@@ -280,7 +282,7 @@ fn is_context_object(fields: &serde_json::Map<String, Value>) -> bool {
     parts.iter().all(|part| fields.contains_key(*part))
 }
 
-/// Whether a text has `<…>` in it.
+/// Whether a text contains `<…>`.
 fn has_placeholder(text: &str) -> bool {
     text.find('<')
         .is_some_and(|open| text[open..].contains('>'))

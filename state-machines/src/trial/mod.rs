@@ -1,5 +1,5 @@
-//! Definitions tried without a cloud: a case says what tasks answer, the clock
-//! is simulated, and what comes of it is compared with what is expected.
+//! Runs test cases of definitions without a cloud: a case mocks the results of tasks,
+//! the clock is simulated, and the result is compared with the expected outcome.
 //!
 //! ```
 //! use ballast_state_machines::trial::{File, differences, run};

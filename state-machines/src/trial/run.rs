@@ -1,5 +1,5 @@
-//! A case played through: tasks answer as it says, and the clock jumps to
-//! whatever happens next.
+//! Runs a case: tasks return their mocked results, and the clock jumps to the next
+//! scheduled action.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,14 +16,14 @@ use crate::core::{
 use crate::data::errors::RUNTIME;
 use crate::language::Definition;
 
-/// When the simulated clock begins: 2024-01-01T00:00:00Z.
+/// The start of the simulated clock: 2024-01-01T00:00:00Z.
 pub const CLOCK_START_MS: i64 = 1_704_067_200_000;
 
-/// How many events a case may take. The history is full long before, unless
-/// a distributed Map goes round in circles.
+/// The maximum number of actions of a case. The history limit applies much earlier,
+/// except for loops within a distributed Map, whose runs record no history.
 const EVENTS_MAX: u64 = 2_000_000;
 
-/// What came of a case.
+/// The result of a case.
 ///
 /// As JSON it has `status`, then `output` or `error` and `cause`, then
 /// `statesEntered` and `events`.
@@ -31,25 +31,24 @@ const EVENTS_MAX: u64 = 2_000_000;
 pub struct TrialResult {
     /// How it ended.
     pub status: ExecutionStatus,
-    /// Its output, if it ended well.
+    /// Its output, if it succeeded.
     pub output: Option<Value>,
     /// The name of its error, if it has one.
     pub error: Option<String>,
-    /// What the error says.
+    /// The cause of the error.
     pub cause: Option<String>,
-    /// The states, in the order in which they were entered.
+    /// The entered states, in order.
     pub states_entered: Vec<String>,
-    /// The history in short.
+    /// The history in short form.
     pub events: Vec<EventSummary>,
     /// The history in full.
     pub history: Vec<HistoryEvent>,
-    /// How long it took by the simulated clock, in milliseconds.
+    /// The simulated duration, in milliseconds.
     pub took_ms: i64,
-    /// What was noticed on the way: a task was given something else than the
-    /// case says, or the case had no answer for it.
+    /// Mismatches during the run: a task had an unexpected input, or no mock was left for
+    /// it.
     pub remarks: Vec<String>,
-    /// What of the case had no effect: an answer that was not used, a type
-    /// that nobody knows.
+    /// The parts of the case that had no effect: unused mocks, an unknown type.
     pub unused: Vec<String>,
 }
 
@@ -69,7 +68,7 @@ impl Serialize for TrialResult {
     }
 }
 
-/// Plays a case through.
+/// Runs a case.
 pub fn run(case: &TestCase) -> Result<TrialResult, CaseError> {
     let definition = case.read_definition()?;
     let mut runner = CaseRunner {
@@ -92,7 +91,7 @@ struct CaseRunner<'a> {
     definition: &'a Definition,
     execution: Execution,
     now: i64,
-    /// Which answers were given.
+    /// Which mocks were used.
     used: Vec<bool>,
     agenda: BinaryHeap<Reverse<ScheduledAction>>,
     scheduled: u64,
@@ -143,17 +142,17 @@ impl CaseRunner<'_> {
         }
         if !self.execution.status().is_ended() {
             self.remarks.push(format!(
-                "the case goes on without an end: it was stopped after {} events",
+                "the case does not end: it was stopped after {} actions",
                 self.scheduled
             ));
             self.apply(ExecutionEvent::Cancelled {
                 error: None,
-                cause: Some("the case goes on without an end".to_owned()),
+                cause: Some("the case does not end".to_owned()),
             });
         }
     }
 
-    /// A case that expects to be stopped is stopped where it first waits.
+    /// Whether the case expects to be aborted: then it is aborted when it first waits.
     fn expects_abort(&self) -> bool {
         let expected = self.case.expected.as_ref();
         expected.and_then(|expected| expected.status.as_deref())
@@ -188,7 +187,7 @@ impl CaseRunner<'_> {
                 Effect::SetTimer { timer, at_ms } => self.schedule(at_ms, CaseAction::Timer(timer)),
                 Effect::Continue { turn } => self.schedule(self.now, CaseAction::Turn(turn)),
                 Effect::StopTimer { timer } => {
-                    // Its time must not be jumped to.
+                    // The clock must not jump to its time.
                     self.agenda
                         .retain(|Reverse(entry)| entry.what != CaseAction::Timer(timer));
                 }
@@ -209,8 +208,7 @@ impl CaseRunner<'_> {
         }));
     }
 
-    /// A task is taken up; its answer is found, and due at once or when its
-    /// time is up.
+    /// Starts a task: picks its mock, and schedules the result now or at its timeout.
     fn start_task(&mut self, task: TaskId) {
         let Some(flight) = self.execution.task(task) else {
             return;
@@ -224,16 +222,16 @@ impl CaseRunner<'_> {
             self.apply(ExecutionEvent::TaskSubmitted { task, output });
         }
         let is_late = answer.is_some_and(TaskMock::is_timeout);
-        let patience = [order.timeout_ms, order.heartbeat_ms];
-        let due = match patience.into_iter().flatten().min() {
-            Some(patience) if is_late => self.now.saturating_add(patience),
+        let timeouts = [order.timeout_ms, order.heartbeat_ms];
+        let due = match timeouts.into_iter().flatten().min() {
+            Some(timeout) if is_late => self.now.saturating_add(timeout),
             _ => self.now,
         };
         self.schedule(due, CaseAction::FinishTask(task, found));
     }
 
-    /// The first answer for the task that is not used and was meant for what
-    /// it is given; otherwise the first that is not used.
+    /// Picks the first unused mock for the task whose `parameters` equal the input;
+    /// otherwise the first unused one.
     fn pick_mock(&mut self, order: &RunTask) -> Option<usize> {
         let within: Vec<(String, u64)> = order
             .iterations
@@ -250,18 +248,18 @@ impl CaseRunner<'_> {
         let free: Vec<usize> = (0..self.case.tasks.len())
             .filter(|index| !self.used[*index] && is_for(&self.case.tasks[*index]))
             .collect();
-        let meant = |index: &&usize| {
+        let has_same_input = |index: &&usize| {
             let parameters = self.case.tasks[**index].parameters.as_ref();
             parameters
                 .is_some_and(|parameters| super::compare::json_equals(&order.input, parameters))
         };
-        let found = *free.iter().find(meant).or(free.first())?;
+        let found = *free.iter().find(has_same_input).or(free.first())?;
         self.used[found] = true;
         if let Some(parameters) = &self.case.tasks[found].parameters
             && !super::compare::json_equals_leniently(&order.input, parameters)
         {
             self.remarks.push(format!(
-                "the task of {:?} was given {} instead of {parameters}",
+                "the task of {:?} has the input {} instead of {parameters}",
                 order.state, order.input
             ));
         }
@@ -275,7 +273,7 @@ impl CaseRunner<'_> {
         let order = &flight.order;
         let Some(answer) = answer.and_then(|index| self.case.tasks.get(index)) else {
             let cause = format!(
-                "the case has no answer left for the task of {:?}, which is given {}",
+                "the case has no result left for the task of {:?} with the input {}",
                 order.state, order.input
             );
             self.remarks.push(cause.clone());

@@ -1,21 +1,21 @@
-//! What of a case had no effect: likely a slip of the pen, that a case which
-//! passes would hide.
+//! Reports parts of a case that had no effect: likely mistakes that a passing case
+//! would hide.
 
 use super::case::{TaskMock, TestCase};
 use crate::language::model::StateKind;
 use crate::language::{Definition, State};
 
-/// Tells of each answer that was not used, and of a type that nobody knows.
+/// Lists unused task mocks and an unknown type.
 pub(super) fn list_unused_parts(
     case: &TestCase,
     definition: &Definition,
     used: &[bool],
 ) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut unused = Vec::new();
     if let Some(kind) = case.kind.as_deref()
         && !["STANDARD", "EXPRESS"].contains(&kind)
     {
-        told.push(format!(
+        unused.push(format!(
             "the type {kind:?} is neither STANDARD nor EXPRESS; it was run as STANDARD"
         ));
     }
@@ -28,10 +28,10 @@ pub(super) fn list_unused_parts(
                 || "was not used".to_owned(),
                 |why| format!("can never be used: {why}"),
             );
-            told.push(format!("/tasks/{place} {never}"));
+            unused.push(format!("/tasks/{place} {never}"));
         }
     }
-    told
+    unused
 }
 
 fn collect_states<'a>(states: &'a [State], all: &mut Vec<&'a State>) {
@@ -43,7 +43,7 @@ fn collect_states<'a>(states: &'a [State], all: &mut Vec<&'a State>) {
     }
 }
 
-/// Why an answer fits no task of the definition; none, if it may fit one.
+/// Explains why a mock matches no task of the definition; none if it may match one.
 fn explain_mismatch(answer: &TaskMock, states: &[&State]) -> Option<String> {
     let find = |name: &str| states.iter().find(|state| state.name == name);
     if let Some(name) = answer.state.as_deref() {
@@ -57,7 +57,7 @@ fn explain_mismatch(answer: &TaskMock, states: &[&State]) -> Option<String> {
         };
         if !asks {
             let kind = state.kind.as_str();
-            return Some(format!("{name:?} is a {kind}, which no task answers for"));
+            return Some(format!("{name:?} is a {kind}, which runs no task"));
         }
     }
     let is_map =

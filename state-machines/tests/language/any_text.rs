@@ -1,5 +1,5 @@
-//! Whatever the text: it is checked without a panic, and what is accepted can
-//! be laid out, drawn, and read again.
+//! Properties of `check` for any text: it never panics, and an accepted definition can
+//! be converted to a graph, drawn, and parsed again.
 
 use ballast_state_machines::language::draw::{Marks, dot, mermaid, text};
 use ballast_state_machines::language::graph::Graph;
@@ -8,8 +8,8 @@ use ballast_state_machines::testing::case_count;
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
-/// A definition with all that the language has.
-fn rich() -> Value {
+/// A definition that uses every feature of the language.
+fn full_definition() -> Value {
     json!({
         "Comment": "all", "Version": "1.0", "TimeoutSeconds": 60, "StartAt": "Task",
         "States": {
@@ -37,7 +37,7 @@ fn rich() -> Value {
     })
 }
 
-/// What is done to a definition, at a place that a number picks.
+/// A change of a definition; the numbers select locations.
 #[derive(Debug, Clone)]
 enum Mutation {
     Remove(usize),
@@ -121,12 +121,12 @@ fn any_mutation() -> impl Strategy<Value = Mutation> {
     ]
 }
 
-/// All places in a value, as JSON pointers.
-fn places(value: &Value, at: &str, found: &mut Vec<String>) {
+/// Collects all locations in a value, as JSON pointers.
+fn collect_pointers(value: &Value, at: &str, found: &mut Vec<String>) {
     let mut visit = |key: String, inner: &Value| {
         let at = format!("{at}/{}", key.replace('~', "~0").replace('/', "~1"));
         found.push(at.clone());
-        places(inner, &at, found);
+        collect_pointers(inner, &at, found);
     };
     match value {
         Value::Object(fields) => fields
@@ -142,7 +142,7 @@ fn places(value: &Value, at: &str, found: &mut Vec<String>) {
 
 fn mutate(value: &mut Value, mutation: &Mutation) {
     let mut found = Vec::new();
-    places(value, "", &mut found);
+    collect_pointers(value, "", &mut found);
     if found.is_empty() {
         return;
     }
@@ -160,20 +160,20 @@ fn mutate(value: &mut Value, mutation: &Mutation) {
             }
         }
         Mutation::Remove(at) => {
-            let _ = take(value, place(*at));
+            let _ = remove_at(value, place(*at));
         }
         Mutation::Rename(at, name) => {
             let (parent, _) = place(*at).rsplit_once('/').unwrap();
-            if let (Some(taken), Some(Value::Object(fields))) =
-                (take(value, place(*at)), value.pointer_mut(parent))
+            if let (Some(removed), Some(Value::Object(fields))) =
+                (remove_at(value, place(*at)), value.pointer_mut(parent))
             {
-                fields.insert(name.clone(), taken);
+                fields.insert(name.clone(), removed);
             }
         }
     }
 }
 
-fn take(value: &mut Value, at: &str) -> Option<Value> {
+fn remove_at(value: &mut Value, at: &str) -> Option<Value> {
     let (parent, key) = at.rsplit_once('/')?;
     match value.pointer_mut(parent)? {
         Value::Object(fields) => fields.shift_remove(&key.replace("~1", "/").replace("~0", "~")),
@@ -182,21 +182,17 @@ fn take(value: &mut Value, at: &str) -> Option<Value> {
     }
 }
 
-/// Checks a text; what is accepted must be whole.
-fn try_out(written: &str) -> bool {
+/// Checks a text, and the invariants of the result. Returns whether it is accepted.
+fn check_invariants(written: &str) -> bool {
     let checked = check(written);
     let is_refused = checked.problems.iter().any(DefinitionProblem::is_error);
     let mut problems = checked.problems.iter();
     let is_unfilled = problems.any(|problem| problem.code == ProblemCode::Unfilled);
-    // One that stands where states are leaves nothing that could be a definition.
+    // An unfilled substitution in place of the states leaves no definition.
     if !is_unfilled || is_refused {
         assert_eq!(checked.definition.is_none(), is_refused);
     }
-    assert_eq!(
-        check(written),
-        checked,
-        "the same text is judged twice alike"
-    );
+    assert_eq!(check(written), checked, "the result is deterministic");
     let Some(definition) = checked.definition else {
         return false;
     };
@@ -219,16 +215,16 @@ fn try_out(written: &str) -> bool {
 }
 
 #[test]
-fn the_definition_that_is_mutated_is_accepted() {
+fn the_unmutated_definition_is_accepted() {
     assert!(
-        try_out(&rich().to_string()),
+        check_invariants(&full_definition().to_string()),
         "{:#?}",
-        check(&rich().to_string()).problems
+        check(&full_definition().to_string()).problems
     );
 }
 
-/// As many states as a definition can hold, each leading to the next.
-fn long(step: impl Fn(usize) -> String) -> String {
+/// As many states as a definition can hold, each with a transition to the next.
+fn long_definition(step: impl Fn(usize) -> String) -> String {
     let states: Vec<String> = (0..12_000)
         .map(|n| format!("\"{n}\":{}", step(n + 1)))
         .collect();
@@ -239,8 +235,8 @@ fn long(step: impl Fn(usize) -> String) -> String {
 }
 
 #[test]
-fn a_very_long_definition_overflows_no_stack() {
-    assert!(try_out(&long(|next| format!(
+fn a_very_long_definition_does_not_overflow_the_stack() {
+    assert!(check_invariants(&long_definition(|next| format!(
         r#"{{"Type":"Pass","Next":"{next}"}}"#
     ))));
     let choice = |next: usize| {
@@ -248,8 +244,8 @@ fn a_very_long_definition_overflows_no_stack() {
             r#"{{"Type":"Choice","Choices":[{{"Variable":"$.a","IsNull":true,"Next":"{next}"}}]}}"#
         )
     };
-    assert!(check(&long(choice)).definition.is_some());
-    let dangling = long(|next| format!(r#"{{"Type":"Pass","Next":"x{next}"}}"#));
+    assert!(check(&long_definition(choice)).definition.is_some());
+    let dangling = long_definition(|next| format!(r#"{{"Type":"Pass","Next":"x{next}"}}"#));
     assert!(check(&dangling).problems.len() >= 12_000);
 }
 
@@ -257,23 +253,23 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(case_count(500)))]
 
     #[test]
-    fn a_mutated_definition_is_judged_without_a_panic(mutations in prop::collection::vec(any_mutation(), 1..6)) {
-        let mut value = rich();
+    fn a_mutated_definition_is_checked_without_a_panic(mutations in prop::collection::vec(any_mutation(), 1..6)) {
+        let mut value = full_definition();
         for mutation in &mutations {
             mutate(&mut value, mutation);
         }
-        try_out(&value.to_string());
+        check_invariants(&value.to_string());
     }
 
     #[test]
-    fn any_text_is_judged_without_a_panic(written in any::<String>()) {
-        try_out(&written);
+    fn any_text_is_checked_without_a_panic(written in any::<String>()) {
+        check_invariants(&written);
     }
 
     #[test]
-    fn a_definition_cut_off_is_judged_without_a_panic(at in any::<usize>(), patch in any::<String>()) {
-        let whole = rich().to_string();
-        let kept: String = whole.chars().take(at % whole.chars().count()).collect();
-        try_out(&format!("{kept}{patch}"));
+    fn a_definition_cut_off_is_checked_without_a_panic(at in any::<usize>(), patch in any::<String>()) {
+        let whole = full_definition().to_string();
+        let prefix: String = whole.chars().take(at % whole.chars().count()).collect();
+        check_invariants(&format!("{prefix}{patch}"));
     }
 }

@@ -1,5 +1,5 @@
-//! The cases of this repository, in `tests/language/cases`: written from the
-//! specification, in the form that `docs/workflow-tests.md` describes.
+//! Runs the cases in `tests/language/cases`, which follow the specification, in the
+//! format of `docs/workflow-tests.md`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -7,11 +7,11 @@ use std::path::Path;
 use ballast_state_machines::core::HistoryType;
 use ballast_state_machines::trial::{CaseFile, TestCase, differences, run};
 
-/// The directories with files of cases.
+/// The directories with case files.
 const DIRECTORIES: &[&str] = &["tests/language/cases", "examples"];
 
 #[test]
-fn every_case_ends_as_it_should() {
+fn every_case_has_the_expected_outcome() {
     let mut failed = Vec::new();
     let mut written = BTreeSet::new();
     for (name, cases) in files() {
@@ -39,9 +39,9 @@ fn every_case_ends_as_it_should() {
     assert!(written.len() > 45, "{written:?}");
 }
 
-/// A case that ends twice in the same way ends in the same way always.
+/// Two runs of a case must have the same result.
 #[test]
-fn a_case_ends_alike_whenever_it_is_run() {
+fn cases_are_deterministic() {
     for (name, cases) in files() {
         for case in &cases {
             assert_eq!(run(case), run(case), "{name}: {:?}", case.id);
@@ -63,7 +63,7 @@ fn files() -> Vec<(String, Vec<TestCase>)> {
             let cases = match CaseFile::parse(&text) {
                 Ok(CaseFile::Many(cases)) => cases,
                 Ok(CaseFile::One(case)) => vec![*case],
-                Err(unusable) => unreachable!("{name} cannot be used: {unusable}"),
+                Err(unusable) => unreachable!("{name} is invalid: {unusable}"),
             };
             files.push((name, cases));
         }

@@ -1,5 +1,5 @@
-//! What drawings look like. The expected ones are files beside the
-//! definitions; `BALLAST_UPDATE_DRAWINGS=1 cargo test` writes them anew.
+//! Tests of drawings against expected files next to the definitions.
+//! `BALLAST_UPDATE_DRAWINGS=1 cargo test` rewrites the files.
 
 use std::collections::BTreeSet;
 use std::io::Write;
@@ -17,7 +17,7 @@ fn definition(name: &str) -> Definition {
     Definition::parse(&written).unwrap()
 }
 
-/// Compares a drawing with the file that holds what it should be.
+/// Compares a drawing with the expected file.
 fn compare(file: &str, drawn: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/language/drawings")
@@ -26,7 +26,7 @@ fn compare(file: &str, drawn: &str) {
         std::fs::write(&path, drawn).unwrap();
     }
     let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(drawn, expected, "{file} is drawn otherwise");
+    assert_eq!(drawn, expected, "{file} differs");
 }
 
 fn names(names: &[&str]) -> BTreeSet<String> {
@@ -49,7 +49,7 @@ fn a_machine_that_polls() {
 }
 
 #[test]
-fn where_an_execution_was_stopped_nothing_failed() {
+fn a_stopped_execution_shows_no_failure() {
     let definition = definition("poll");
     let marks = Marks {
         done: names(&["Submit", "Pause"]),
@@ -96,7 +96,7 @@ fn a_folded_state_is_drawn_while_an_execution_is_in_it() {
 }
 
 #[test]
-fn machines_within_machines_and_names_with_anything_in_them() {
+fn nested_machines_are_drawn() {
     let definition = definition("nested");
     let marks = Marks {
         current: names(&["Größe\nmessen"]),
@@ -107,18 +107,18 @@ fn machines_within_machines_and_names_with_anything_in_them() {
     compare("nested.txt", &text(&definition, &marks));
 }
 
-/// Words of Mermaid and Graphviz, Markdown, formulas, icons, entities, HTML.
+/// Names with syntax of Mermaid, Graphviz, Markdown, formulas, icons, entities, HTML.
 #[test]
-fn no_name_is_taken_for_syntax() {
+fn names_are_escaped() {
     let definition = definition("nasty");
     compare("nasty.mmd", &mermaid(&definition, &Marks::default()));
     compare("nasty.dot", &dot(&definition, &Marks::default()));
     compare("nasty.txt", &text(&definition, &Marks::default()));
 }
 
-/// What Graphviz itself says of the drawings, if it is installed.
+/// Renders the drawings with Graphviz, if it is installed.
 #[test]
-fn graphviz_reads_what_is_drawn_for_it() {
+fn graphviz_accepts_the_drawings() {
     let mut all: Vec<Definition> = ["poll", "nested", "nasty"].map(definition).into();
     all.extend(definitions::ALL.map(|known| known.definition().unwrap()));
     for definition in all {
@@ -130,11 +130,11 @@ fn graphviz_reads_what_is_drawn_for_it() {
         let folded = Marks::default().folding(&definition, |state| is_helper(&state.kind));
         for marks in [Marks::default(), marked, folded] {
             let drawn = dot(&definition, &marks);
-            let Some((svg, said)) = graphviz(&drawn) else {
-                eprintln!("skipped: there is no Graphviz here (its program is called dot)");
+            let Some((svg, messages)) = render_with_graphviz(&drawn) else {
+                eprintln!("skipped: Graphviz (`dot`) is not installed");
                 return;
             };
-            assert_eq!(said, "", "{drawn}");
+            assert_eq!(messages, "", "{drawn}");
             let nodes = drawn.lines().filter(|line| is_node(line)).count();
             assert_eq!(svg.matches("class=\"node\"").count(), nodes, "{drawn}");
         }
@@ -147,9 +147,9 @@ fn is_node(line: &str) -> bool {
     is_name && line.contains(" [label=") && !line.contains(" -> ")
 }
 
-/// The drawing as SVG, and what was said on the way; nothing, if there is no
-/// Graphviz.
-fn graphviz(drawn: &str) -> Option<(String, String)> {
+/// Renders a drawing as SVG; returns it with the messages of Graphviz, or none if
+/// Graphviz is not installed.
+fn render_with_graphviz(drawn: &str) -> Option<(String, String)> {
     let mut dot = Command::new("dot")
         .arg("-Tsvg")
         .stdin(Stdio::piped())
@@ -167,7 +167,7 @@ fn graphviz(drawn: &str) -> Option<(String, String)> {
 }
 
 #[test]
-fn all_states_may_be_folded() {
+fn all_states_can_be_folded() {
     let definition = definition("nested");
     let marks = Marks::default().folding(&definition, |_| true);
     assert!(mermaid(&definition, &marks).contains("b0 -->"));
@@ -177,7 +177,7 @@ fn all_states_may_be_folded() {
 
 #[test]
 fn no_line_is_wider_than_a_terminal() {
-    // Each state fails into the next: ways within ways, far beyond what fits.
+    // Each state catches to the next: nesting far beyond the width.
     let long = "x".repeat(60);
     let states: Vec<String> = (0..200)
         .map(|n| {
@@ -201,9 +201,9 @@ fn no_line_is_wider_than_a_terminal() {
     assert_eq!(drawn_states, 201);
 }
 
-/// The workflows that come with Ballast, as `ballast workflow graph` draws them.
+/// The built-in workflows, as `ballast workflow graph` draws them.
 #[test]
-fn the_workflows_of_ballast() {
+fn built_in_workflows() {
     for known in definitions::ALL {
         let definition = known.definition().unwrap();
         let marks = Marks::default().folding(&definition, |state| is_helper(&state.kind));

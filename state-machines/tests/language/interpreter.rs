@@ -1,5 +1,4 @@
-//! The interpreter, event by event: what is ignored, what a pause keeps, what
-//! the effects are.
+//! Tests of the interpreter, event by event: ignored events, pauses, effects.
 
 use ballast_state_machines::core::{
     Effect, EventOutcome, Execution, ExecutionEvent, ExecutionLimits, ExecutionStart,
@@ -9,13 +8,13 @@ use ballast_state_machines::language::Definition;
 use serde_json::{Value, json};
 
 /// An execution and its definition.
-struct Running {
+struct TestExecution {
     definition: Definition,
     execution: Execution,
     now: i64,
 }
 
-impl Running {
+impl TestExecution {
     fn begin(definition: &Value, input: Value, limits: ExecutionLimits) -> (Self, EventOutcome) {
         let definition = Definition::parse(&definition.to_string()).unwrap();
         let mut running = Self {
@@ -66,7 +65,7 @@ fn succeeded(task: TaskId) -> ExecutionEvent {
 }
 
 #[test]
-fn nothing_happens_before_the_beginning() {
+fn events_before_the_start_are_ignored() {
     let definition = Definition::parse(&task().to_string()).unwrap();
     let mut execution = Execution::default();
     let at = TimedEvent::new(succeeded(TaskId(1)), 0);
@@ -79,8 +78,9 @@ fn nothing_happens_before_the_beginning() {
 }
 
 #[test]
-fn a_task_is_ordered_with_all_that_its_driver_must_know() {
-    let (running, outcome) = Running::begin(&task(), json!({"a": 1}), ExecutionLimits::default());
+fn a_task_effect_has_all_data_for_its_driver() {
+    let (running, outcome) =
+        TestExecution::begin(&task(), json!({"a": 1}), ExecutionLimits::default());
     let order = order(&outcome);
     assert_eq!(order.task, TaskId(1));
     assert_eq!(order.input, json!({"a": 1}));
@@ -93,18 +93,19 @@ fn a_task_is_ordered_with_all_that_its_driver_must_know() {
     assert_eq!(position[0].task, Some(TaskId(1)));
 }
 
-/// Who looks while a task runs sees that it does, and since when.
+/// The history shows a running task, and its start time.
 #[test]
-fn a_task_is_told_as_started_when_it_is_ordered() {
-    let (mut running, outcome) = Running::begin(&task(), json!({}), ExecutionLimits::default());
-    let told = |outcome: &EventOutcome| -> Vec<(&'static str, i64)> {
+fn a_task_is_recorded_as_started_when_it_is_scheduled() {
+    let (mut running, outcome) =
+        TestExecution::begin(&task(), json!({}), ExecutionLimits::default());
+    let recorded = |outcome: &EventOutcome| -> Vec<(&'static str, i64)> {
         let events = outcome.history.iter();
         events
             .map(|event| (event.kind.as_str(), event.at_ms))
             .collect()
     };
     assert_eq!(
-        told(&outcome),
+        recorded(&outcome),
         [
             ("ExecutionStarted", 1_000),
             ("TaskStateEntered", 1_000),
@@ -114,12 +115,13 @@ fn a_task_is_told_as_started_when_it_is_ordered() {
     );
     running.now = 9_000;
     let outcome = running.apply(succeeded(TaskId(1)));
-    assert_eq!(told(&outcome)[0], ("TaskSucceeded", 9_000));
+    assert_eq!(recorded(&outcome)[0], ("TaskSucceeded", 9_000));
 }
 
 #[test]
 fn late_and_unknown_events_are_ignored() {
-    let (mut running, outcome) = Running::begin(&task(), json!({}), ExecutionLimits::default());
+    let (mut running, outcome) =
+        TestExecution::begin(&task(), json!({}), ExecutionLimits::default());
     let task = order(&outcome).task;
     let before = running.execution.clone();
     for ignored in [
@@ -152,8 +154,9 @@ fn late_and_unknown_events_are_ignored() {
 }
 
 #[test]
-fn a_pause_takes_answers_and_begins_nothing() {
-    let (mut running, outcome) = Running::begin(&task(), json!({}), ExecutionLimits::default());
+fn a_pause_accepts_results_and_starts_nothing() {
+    let (mut running, outcome) =
+        TestExecution::begin(&task(), json!({}), ExecutionLimits::default());
     let task = order(&outcome).task;
     assert!(running.apply(ExecutionEvent::Paused).accepted);
     assert!(!running.apply(ExecutionEvent::Paused).accepted);
@@ -164,7 +167,7 @@ fn a_pause_takes_answers_and_begins_nothing() {
     assert_eq!(running.execution.outstanding(), []);
     running.now += 60_000;
     let resumed = running.apply(ExecutionEvent::Resumed);
-    // It waits from now on, and not from when it was answered.
+    // The wait starts at the resume, not at the result of the task.
     let [Effect::SetTimer { timer, at_ms }] = resumed.effects.as_slice() else {
         panic!("{:?}", resumed.effects);
     };
@@ -177,8 +180,9 @@ fn a_pause_takes_answers_and_begins_nothing() {
 }
 
 #[test]
-fn a_clock_that_goes_back_does_not_take_an_execution_with_it() {
-    let (mut running, outcome) = Running::begin(&task(), json!({}), ExecutionLimits::default());
+fn the_time_of_an_execution_never_goes_back() {
+    let (mut running, outcome) =
+        TestExecution::begin(&task(), json!({}), ExecutionLimits::default());
     running.now = -5_000;
     let outcome = running.apply(succeeded(order(&outcome).task));
     assert!(outcome.history.iter().all(|event| event.at_ms == 1_000));
@@ -189,7 +193,8 @@ fn a_retry_is_another_task() {
     let definition = json!({"StartAt": "T", "States": {"T": {
         "Type": "Task", "Resource": "test:work", "End": true,
         "Retry": [{"ErrorEquals": ["States.ALL"], "IntervalSeconds": 4}]}}});
-    let (mut running, outcome) = Running::begin(&definition, json!({}), ExecutionLimits::default());
+    let (mut running, outcome) =
+        TestExecution::begin(&definition, json!({}), ExecutionLimits::default());
     let first = order(&outcome).clone();
     let failed = ExecutionEvent::TaskFailed {
         task: first.task,
@@ -215,7 +220,7 @@ fn a_retry_is_another_task() {
 }
 
 #[test]
-fn a_loop_without_an_end_asks_to_be_continued_and_is_ended() {
+fn an_endless_loop_runs_in_turns_and_fails() {
     let definition = json!({"StartAt": "A", "States": {
         "A": {"Type": "Pass", "Next": "C"},
         "C": {"Type": "Choice", "Choices": [{"Variable": "$", "IsPresent": true, "Next": "A"}],
@@ -226,7 +231,7 @@ fn a_loop_without_an_end_asks_to_be_continued_and_is_ended() {
         states_per_event_max: 100,
         ..ExecutionLimits::default()
     };
-    let (mut running, mut outcome) = Running::begin(&definition, json!({}), limits);
+    let (mut running, mut outcome) = TestExecution::begin(&definition, json!({}), limits);
     let mut turns = 0;
     while let [Effect::Continue { turn }] = outcome.effects.as_slice() {
         turns += 1;
@@ -241,12 +246,14 @@ fn a_loop_without_an_end_asks_to_be_continued_and_is_ended() {
 }
 
 #[test]
-fn what_is_too_large_is_an_error() {
+fn large_payloads_fail_the_execution() {
     let large = json!("x".repeat(262_144));
-    let (running, outcome) = Running::begin(&task(), large.clone(), ExecutionLimits::default());
+    let (running, outcome) =
+        TestExecution::begin(&task(), large.clone(), ExecutionLimits::default());
     assert_eq!(running.execution.error(), Some("States.DataLimitExceeded"));
     assert_eq!(outcome.effects, [Effect::Ended]);
-    let (mut running, outcome) = Running::begin(&task(), json!({}), ExecutionLimits::default());
+    let (mut running, outcome) =
+        TestExecution::begin(&task(), json!({}), ExecutionLimits::default());
     let task = order(&outcome).task;
     let outcome = running.apply(ExecutionEvent::TaskSucceeded {
         task,
@@ -262,13 +269,14 @@ fn what_is_too_large_is_an_error() {
 }
 
 #[test]
-fn what_is_no_longer_wanted_is_stopped() {
+fn siblings_of_a_failed_branch_are_stopped() {
     let definition = json!({"StartAt": "P", "States": {"P": {
         "Type": "Parallel", "End": true, "Branches": [
             {"StartAt": "A", "States": {"A": {"Type": "Task", "Resource": "a", "End": true}}},
             {"StartAt": "B", "States": {"B": {"Type": "Task", "Resource": "b", "End": true}}},
             {"StartAt": "C", "States": {"C": {"Type": "Wait", "Seconds": 9, "End": true}}}]}}});
-    let (mut running, outcome) = Running::begin(&definition, json!({}), ExecutionLimits::default());
+    let (mut running, outcome) =
+        TestExecution::begin(&definition, json!({}), ExecutionLimits::default());
     assert_eq!(outcome.effects.len(), 3);
     let outcome = running.apply(ExecutionEvent::TaskFailed {
         task: TaskId(1),
@@ -283,9 +291,9 @@ fn what_is_no_longer_wanted_is_stopped() {
     assert_eq!(outcome.effects, stops);
 }
 
-/// What journals hold: a change here is a change of format.
+/// The JSON of events in journals: a change here is a change of the stored format.
 #[test]
-fn events_are_written_as_they_always_were() {
+fn the_stored_format_of_events_is_stable() {
     let task = TaskId(3);
     let events = [
         (

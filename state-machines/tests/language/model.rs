@@ -1,4 +1,4 @@
-//! What is written becomes types, and a graph.
+//! Tests of the model and the graph of definitions.
 
 use ballast_state_machines::data::{Path, ReferencePath};
 use ballast_state_machines::language::graph::{Graph, GraphEdge};
@@ -14,22 +14,22 @@ fn read(definition: &Value) -> Definition {
     Definition::parse(&definition.to_string()).unwrap()
 }
 
-/// A definition of one state, and `T`, which it may lead to.
-fn one(state: Value) -> State {
+/// Parses a definition of one state `S`, with a target `T` if needed.
+fn parse_state(state: Value) -> State {
     let mut states = json!({ "S": state });
-    if state_leads_on(&states) {
+    if refers_to_target(&states) {
         states["T"] = json!({"Type": "Succeed"});
     }
     let definition = read(&json!({"StartAt": "S", "States": states}));
     definition.find("S").unwrap().clone()
 }
 
-fn state_leads_on(states: &Value) -> bool {
+fn refers_to_target(states: &Value) -> bool {
     states.to_string().contains(r#":"T""#)
 }
 
 #[test]
-fn a_definition_keeps_its_order_and_its_source() {
+fn a_definition_preserves_its_order_and_source() {
     let written = json!({"Comment": "c", "TimeoutSeconds": 5, "StartAt": "B", "States": {
         "B": {"Type": "Pass", "Next": "A"}, "A": {"Type": "Fail"}}});
     let definition = read(&written);
@@ -49,7 +49,7 @@ fn a_definition_keeps_its_order_and_its_source() {
 
 #[test]
 fn a_task_has_its_defaults_filled_in() {
-    let state = one(
+    let state = parse_state(
         json!({"Type": "Task", "Resource": "r", "Next": "T", "Retry": [{"ErrorEquals": ["E"]}]}),
     );
     let StateKind::Task(task) = &state.kind else {
@@ -77,8 +77,8 @@ fn a_task_has_its_defaults_filled_in() {
 }
 
 #[test]
-fn a_task_keeps_what_is_written() {
-    let state = one(
+fn a_task_has_its_fields() {
+    let state = parse_state(
         json!({"Type": "Task", "Resource": "r", "End": true, "InputPath": null, "OutputPath": "$.o",
         "ResultPath": "$.r", "TimeoutSecondsPath": "$.t", "HeartbeatSeconds": 7,
         "Catch": [{"ErrorEquals": ["E", "F"], "Next": "T", "ResultPath": null}]}),
@@ -107,20 +107,23 @@ fn a_task_keeps_what_is_written() {
 
 #[test]
 fn the_simple_states() {
-    let wait = one(json!({"Type": "Wait", "Timestamp": "1970-01-01T00:01:00Z", "End": true}));
+    let wait =
+        parse_state(json!({"Type": "Wait", "Timestamp": "1970-01-01T00:01:00Z", "End": true}));
     assert!(
         matches!(&wait.kind, StateKind::Wait(wait) if matches!(&wait.until, WaitUntil::Timestamp(FieldValue::Fixed(time)) if time.unix_timestamp() == 60))
     );
-    let wait =
-        one(json!({"Type": "Wait", "QueryLanguage": "JSONata", "Seconds": "{% 1 %}", "End": true}));
+    let wait = parse_state(
+        json!({"Type": "Wait", "QueryLanguage": "JSONata", "Seconds": "{% 1 %}", "End": true}),
+    );
     assert!(
         matches!(&wait.kind, StateKind::Wait(wait) if matches!(&wait.until, WaitUntil::Seconds(FieldValue::Expression(_))))
     );
-    let pass = one(json!({"Type": "Pass", "Result": null, "ResultPath": "$", "End": true}));
+    let pass = parse_state(json!({"Type": "Pass", "Result": null, "ResultPath": "$", "End": true}));
     assert!(
         matches!(&pass.kind, StateKind::Pass(pass) if pass.result == Some(Value::Null) && pass.result_place == ResultTarget::Whole)
     );
-    let fail = one(json!({"Type": "Fail", "Error": "E", "CausePath": "States.Format('{}', $.c)"}));
+    let fail =
+        parse_state(json!({"Type": "Fail", "Error": "E", "CausePath": "States.Format('{}', $.c)"}));
     let StateKind::Fail(fail) = &fail.kind else {
         panic!("{fail:?}");
     };
@@ -130,7 +133,7 @@ fn the_simple_states() {
 
 #[test]
 fn a_choice_has_rules() {
-    let state = one(
+    let state = parse_state(
         json!({"Type": "Choice", "QueryLanguage": "JSONata", "Default": "T", "Output": 1, "Choices": [
         {"Condition": "{% $x %}", "Next": "T", "Comment": "c", "Assign": {"a": 1}}, {"Condition": false, "Next": "T"}]}),
     );
@@ -150,7 +153,7 @@ fn a_choice_has_rules() {
 
 #[test]
 fn a_map_and_its_processor() {
-    let state = one(
+    let state = parse_state(
         json!({"Type": "Map", "End": true, "ItemsPath": "$.i", "MaxConcurrencyPath": "$.n",
         "ToleratedFailurePercentage": 5, "Label": "l",
         "ItemReader": {"Resource": "r", "Parameters": {}, "ReaderConfig": {"InputType": "JSON", "MaxItems": 4}},
@@ -192,7 +195,7 @@ fn a_map_and_its_processor() {
 }
 
 #[test]
-fn a_graph_has_an_edge_for_every_way() {
+fn a_graph_has_an_edge_for_every_transition() {
     let definition = read(&json!({"StartAt": "Fan", "States": {
         "Fan": {"Type": "Parallel", "Next": "Pick", "Catch": [{"ErrorEquals": ["E"], "Next": "Out"}], "Branches": [
             {"StartAt": "L", "States": {"L": {"Type": "Succeed"}}},
@@ -234,7 +237,7 @@ fn a_graph_has_an_edge_for_every_way() {
     );
     assert_eq!(graph.start(), graph.node("Fan"));
     assert_eq!(inner[graph.node("I").unwrap()].within.as_deref(), Some("M"));
-    // Caught by the Parallel around it.
+    // Caught by the enclosing Parallel.
     assert!(graph.tasks_without_catch().is_empty());
     let cycles: Vec<Vec<&str>> = graph
         .cycles_without_wait()

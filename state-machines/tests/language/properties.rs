@@ -1,6 +1,5 @@
-//! What holds for every machine: executions end or wait for something, go on
-//! as before when they were written down in between, and do not mind an event
-//! that comes twice.
+//! Properties of the interpreter on random machines: executions end or wait for
+//! something, continue unchanged after a serde round trip, and ignore repeated events.
 
 use std::collections::VecDeque;
 
@@ -13,23 +12,23 @@ use ballast_state_machines::testing::{case_count, random_machine, random_task_ev
 use proptest::prelude::*;
 use serde_json::json;
 
-/// How an execution is driven.
+/// How a driver treats the execution.
 #[derive(Debug, Clone, Copy, Default)]
-struct Manner {
-    /// It is written down and read before every event.
-    is_written: bool,
-    /// Every event comes twice, and once more at the end.
-    is_doubled: bool,
-    /// What is outstanding is taken from the execution, as after a crash.
+struct DriveOptions {
+    /// Serialise and deserialise it before every event.
+    is_serialised: bool,
+    /// Apply every event twice, and once more at the end.
+    is_repeated: bool,
+    /// Take the pending effects from the execution, as after a crash.
     is_restarted: bool,
-    /// It is paused and resumed before every event.
+    /// Pause before every event and resume after it.
     is_paused: bool,
-    /// How many states are gone through for one event.
+    /// The limit of states per event.
     states_per_event_max: Option<u32>,
 }
 
 #[derive(Debug, PartialEq)]
-struct Ending {
+struct DriveResult {
     execution: Execution,
     history: Vec<HistoryEvent>,
 }
@@ -37,18 +36,18 @@ struct Ending {
 struct Driver<'a> {
     definition: &'a Definition,
     seed: u64,
-    manner: Manner,
+    options: DriveOptions,
     execution: Execution,
     now: i64,
     history: Vec<HistoryEvent>,
-    /// What was ordered and not answered yet, in order.
+    /// The pending effects, in order.
     due: VecDeque<Effect>,
     past: Vec<TimedEvent>,
 }
 
 impl Driver<'_> {
     fn apply(&mut self, event: ExecutionEvent) {
-        if self.manner.is_written {
+        if self.options.is_serialised {
             let text = serde_json::to_string(&self.execution).unwrap();
             let read: Execution = serde_json::from_str(&text).unwrap();
             assert_eq!(read, self.execution);
@@ -56,22 +55,22 @@ impl Driver<'_> {
         }
         let at = TimedEvent::new(event, self.now);
         let outcome = apply(self.definition, &mut self.execution, at.clone());
-        if self.manner.is_doubled {
+        if self.options.is_repeated {
             let before = self.execution.clone();
             let again = apply(self.definition, &mut self.execution, at.clone());
             assert_eq!(again, EventOutcome::default(), "{at:?}");
             assert_eq!(self.execution, before);
             self.past.push(at);
         }
-        self.take(outcome);
+        self.collect_effects(outcome);
     }
 
-    fn take(&mut self, outcome: EventOutcome) {
+    fn collect_effects(&mut self, outcome: EventOutcome) {
         self.history.extend(outcome.history);
         for effect in outcome.effects {
             match effect {
-                Effect::StopTask { task } => self.due.retain(|due| task_of(due) != Some(task)),
-                Effect::StopTimer { timer } => self.due.retain(|due| timer_of(due) != Some(timer)),
+                Effect::StopTask { task } => self.due.retain(|due| task_id(due) != Some(task)),
+                Effect::StopTimer { timer } => self.due.retain(|due| timer_id(due) != Some(timer)),
                 Effect::Ended => self.due.clear(),
                 due => self.due.push_back(due),
             }
@@ -81,14 +80,14 @@ impl Driver<'_> {
         }
     }
 
-    /// What is outstanding is what was ordered and not answered. A turn that
-    /// was asked for may have been overtaken by another event.
+    /// Checks that the outstanding effects equal the pending ones. Another event may have
+    /// made a requested turn obsolete.
     fn check_outstanding(&mut self) {
         let outstanding = self.execution.outstanding();
         let is_paused = self.execution.is_paused();
         assert!(
             !outstanding.is_empty() || is_paused,
-            "it neither ended nor waits"
+            "it neither ended nor waits for anything"
         );
         for effect in &outstanding {
             assert!(self.due.contains(effect), "{effect:?}");
@@ -99,18 +98,18 @@ impl Driver<'_> {
         assert_eq!(waits.count(), due.count());
     }
 
-    /// The next event: tasks answer before time goes on.
-    fn next(&mut self) -> ExecutionEvent {
-        if self.manner.is_restarted {
+    /// The next event: tasks finish before time advances.
+    fn next_event(&mut self) -> ExecutionEvent {
+        if self.options.is_restarted {
             let outstanding = self.execution.outstanding();
             self.due
                 .make_contiguous()
                 .sort_by_key(|due| outstanding.iter().position(|effect| effect == due));
         }
-        let at_once = self.due.iter().position(|due| timer_of(due).is_none());
+        let at_once = self.due.iter().position(|due| timer_id(due).is_none());
         let index = at_once.unwrap_or_else(|| {
             let times = self.due.iter().enumerate();
-            let first = times.min_by_key(|(_, due)| time_of(due)).unwrap();
+            let first = times.min_by_key(|(_, due)| timer_time(due)).unwrap();
             first.0
         });
         match self.due.remove(index).unwrap() {
@@ -125,32 +124,32 @@ impl Driver<'_> {
     }
 }
 
-fn task_of(effect: &Effect) -> Option<TaskId> {
+fn task_id(effect: &Effect) -> Option<TaskId> {
     match effect {
         Effect::RunTask(order) => Some(order.task),
         _ => None,
     }
 }
 
-fn timer_of(effect: &Effect) -> Option<TimerId> {
+fn timer_id(effect: &Effect) -> Option<TimerId> {
     match effect {
         Effect::SetTimer { timer, .. } => Some(*timer),
         _ => None,
     }
 }
 
-fn time_of(effect: &Effect) -> i64 {
+fn timer_time(effect: &Effect) -> i64 {
     match effect {
         Effect::SetTimer { at_ms, .. } => *at_ms,
         _ => 0,
     }
 }
 
-fn drive(definition: &Definition, seed: u64, manner: Manner) -> Ending {
+fn drive(definition: &Definition, seed: u64, options: DriveOptions) -> DriveResult {
     let mut driver = Driver {
         definition,
         seed,
-        manner,
+        options,
         execution: Execution::default(),
         now: 1_700_000_000_000,
         history: Vec::new(),
@@ -158,7 +157,7 @@ fn drive(definition: &Definition, seed: u64, manner: Manner) -> Ending {
         past: Vec::new(),
     };
     let mut limits = ExecutionLimits::default();
-    if let Some(most) = manner.states_per_event_max {
+    if let Some(most) = options.states_per_event_max {
         limits.states_per_event_max = most;
     }
     let begin = ExecutionStart {
@@ -174,14 +173,14 @@ fn drive(definition: &Definition, seed: u64, manner: Manner) -> Ending {
     };
     driver.apply(ExecutionEvent::Begun(Box::new(begin)));
     while !driver.execution.status().is_ended() {
-        if manner.is_paused {
+        if options.is_paused {
             driver.apply(ExecutionEvent::Paused);
             driver.now += 1;
-            let event = driver.next();
+            let event = driver.next_event();
             driver.apply(event);
             driver.apply(ExecutionEvent::Resumed);
         } else {
-            let event = driver.next();
+            let event = driver.next_event();
             driver.apply(event);
         }
     }
@@ -189,20 +188,20 @@ fn drive(definition: &Definition, seed: u64, manner: Manner) -> Ending {
         let again = apply(definition, &mut driver.execution, at);
         assert_eq!(again, EventOutcome::default());
     }
-    Ending {
+    DriveResult {
         execution: driver.execution,
         history: driver.history,
     }
 }
 
-fn random(seed: u64) -> Definition {
+fn random_definition(seed: u64) -> Definition {
     let text = random_machine(seed).to_string();
     Definition::parse(&text).unwrap_or_else(|problems| unreachable!("{problems:?}\n{text}"))
 }
 
-/// Whether a history could have happened.
-fn check_history(ending: &Ending) {
-    let history = &ending.history;
+/// Checks that a history is consistent.
+fn check_history(result: &DriveResult) {
+    let history = &result.history;
     for (index, event) in history.iter().enumerate() {
         assert_eq!(event.id, index as u64 + 1);
         assert!(event.previous_event_id < event.id);
@@ -220,7 +219,7 @@ fn check_history(ending: &Ending) {
     assert!(ends.contains(&last.kind));
     let ended = history.iter().filter(|event| ends.contains(&event.kind));
     assert_eq!(ended.count(), 1);
-    assert_eq!(ending.execution.history_len(), history.len() as u64);
+    assert_eq!(result.execution.history_len(), history.len() as u64);
     for event in history {
         let text = serde_json::to_string(event).unwrap();
         assert_eq!(serde_json::from_str::<HistoryEvent>(&text).unwrap(), *event);
@@ -232,58 +231,58 @@ proptest! {
 
     #[test]
     fn executions_end_or_wait_for_something(seed: u64) {
-        let definition = random(seed);
-        let ending = drive(&definition, seed, Manner::default());
-        check_history(&ending);
-        prop_assert!(ending.execution.outstanding().is_empty());
-        prop_assert!(ending.execution.position().is_empty());
+        let definition = random_definition(seed);
+        let result = drive(&definition, seed, DriveOptions::default());
+        check_history(&result);
+        prop_assert!(result.execution.outstanding().is_empty());
+        prop_assert!(result.execution.position().is_empty());
     }
 
     #[test]
-    fn what_was_written_down_goes_on_as_before(seed: u64) {
-        let definition = random(seed);
-        let plain = drive(&definition, seed, Manner::default());
-        let manner = Manner { is_written: true, ..Manner::default() };
-        prop_assert_eq!(drive(&definition, seed, manner), plain);
+    fn a_serde_round_trip_changes_nothing(seed: u64) {
+        let definition = random_definition(seed);
+        let plain = drive(&definition, seed, DriveOptions::default());
+        let options = DriveOptions { is_serialised: true, ..DriveOptions::default() };
+        prop_assert_eq!(drive(&definition, seed, options), plain);
     }
 
     #[test]
-    fn an_event_that_comes_twice_does_nothing(seed: u64) {
-        let definition = random(seed);
-        let plain = drive(&definition, seed, Manner::default());
-        let manner = Manner { is_doubled: true, ..Manner::default() };
-        prop_assert_eq!(drive(&definition, seed, manner), plain);
+    fn repeated_events_are_ignored(seed: u64) {
+        let definition = random_definition(seed);
+        let plain = drive(&definition, seed, DriveOptions::default());
+        let options = DriveOptions { is_repeated: true, ..DriveOptions::default() };
+        prop_assert_eq!(drive(&definition, seed, options), plain);
     }
 
     #[test]
-    fn what_is_outstanding_is_enough_to_go_on(seed: u64) {
-        let definition = random(seed);
-        let manner = Manner { is_restarted: true, ..Manner::default() };
-        check_history(&drive(&definition, seed, manner));
+    fn executions_continue_from_their_outstanding_effects(seed: u64) {
+        let definition = random_definition(seed);
+        let options = DriveOptions { is_restarted: true, ..DriveOptions::default() };
+        check_history(&drive(&definition, seed, options));
     }
 
     #[test]
-    fn small_steps_lead_to_an_end(seed: u64, most in 1u32..4) {
-        let definition = random(seed);
-        let manner = Manner {
+    fn executions_end_with_a_small_limit_per_event(seed: u64, most in 1u32..4) {
+        let definition = random_definition(seed);
+        let options = DriveOptions {
             states_per_event_max: Some(most),
-            is_written: true,
-            is_doubled: true,
-            ..Manner::default()
+            is_serialised: true,
+            is_repeated: true,
+            ..DriveOptions::default()
         };
-        check_history(&drive(&definition, seed, manner));
+        check_history(&drive(&definition, seed, options));
     }
 
     #[test]
-    fn a_pause_keeps_what_was_answered(seed: u64) {
-        let definition = random(seed);
-        let manner = Manner { is_paused: true, ..Manner::default() };
-        check_history(&drive(&definition, seed, manner));
+    fn pauses_lose_no_results(seed: u64) {
+        let definition = random_definition(seed);
+        let options = DriveOptions { is_paused: true, ..DriveOptions::default() };
+        check_history(&drive(&definition, seed, options));
     }
 
     #[test]
-    fn it_may_be_cancelled_at_any_time(seed: u64, after in 0usize..20) {
-        let definition = random(seed);
+    fn executions_can_be_cancelled_at_any_time(seed: u64, after in 0usize..20) {
+        let definition = random_definition(seed);
         let mut execution = Execution::default();
         let begin = ExecutionStart {
             execution_id: "run".to_owned(),

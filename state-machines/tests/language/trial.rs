@@ -1,4 +1,4 @@
-//! Cases that should not pass, and files that cannot be used: each says why.
+//! Failing cases and invalid files, and how they are reported.
 
 use ballast_state_machines::trial::{CaseError, CaseFile, TestCase, differences, run};
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ fn case(json: Value) -> TestCase {
     }
 }
 
-fn found(json: Value) -> Vec<String> {
+fn list_differences(json: Value) -> Vec<String> {
     let case = case(json);
     let trial = run(&case).unwrap();
     let mut found = trial.remarks.clone();
@@ -24,12 +24,13 @@ fn task() -> Value {
 }
 
 #[test]
-fn what_is_not_as_expected_is_told() {
+fn unexpected_outcomes_are_reported() {
     let expected = json!({
         "status": "FAILED", "error": "E", "output": 1, "states_entered": ["U"],
         "events": [{"type": "ExecutionStarted"}, {"type": "TaskStateEntered", "name": "U"}]});
     let tasks = json!([{"state": "T", "result": 2}]);
-    let found = found(json!({"definition": task(), "tasks": tasks, "expected": expected}));
+    let found =
+        list_differences(json!({"definition": task(), "tasks": tasks, "expected": expected}));
     assert_eq!(
         found,
         [
@@ -37,38 +38,38 @@ fn what_is_not_as_expected_is_told() {
             "the output is 2 instead of 1",
             "the error is null instead of \"E\"",
             "the states entered are [\"T\"] instead of [\"U\"]",
-            "the events part at number 2: TaskStateEntered \"T\" instead of TaskStateEntered \"U\"",
+            "the events differ at number 2: TaskStateEntered \"T\" instead of TaskStateEntered \"U\"",
         ]
     );
 }
 
 #[test]
-fn a_task_without_an_answer_is_told_whatever_is_expected() {
-    let found = found(json!({
+fn a_task_without_a_mock_is_always_reported() {
+    let found = list_differences(json!({
         "definition": task(), "input": {"a": 1},
         "expected": {"status": "FAILED", "error": "States.Runtime"}}));
     assert_eq!(
         found,
-        ["the case has no answer left for the task of \"T\", which is given {\"a\":1}"]
+        ["the case has no result left for the task of \"T\" with the input {\"a\":1}"]
     );
 }
 
 #[test]
-fn a_task_that_is_given_something_else_is_told() {
+fn a_task_with_another_input_is_reported() {
     let tasks = |parameters: Value| json!([{"parameters": parameters, "result": 1}]);
     let with =
         |parameters| json!({"definition": task(), "input": {"a": "x"}, "tasks": tasks(parameters)});
     assert_eq!(
-        found(with(json!({"a": "y"}))),
-        ["the task of \"T\" was given {\"a\":\"x\"} instead of {\"a\":\"y\"}"]
+        list_differences(with(json!({"a": "y"}))),
+        ["the task of \"T\" has the input {\"a\":\"x\"} instead of {\"a\":\"y\"}"]
     );
-    assert!(found(with(json!({"a": "<any>"}))).is_empty());
+    assert!(list_differences(with(json!({"a": "<any>"}))).is_empty());
 }
 
 #[test]
-fn a_cause_is_compared_if_it_is_a_task_s_own() {
+fn a_cause_is_compared_if_a_mock_contains_it() {
     let with = |cause: &str| {
-        found(json!({
+        list_differences(json!({
             "definition": task(),
             "tasks": [{"error": "E", "cause": "mine"}, {"error": "E", "cause": cause}],
             "expected": {"status": "FAILED", "error": "E", "cause": cause}}))
@@ -83,7 +84,7 @@ fn a_cause_is_compared_if_it_is_a_task_s_own() {
 #[test]
 fn placeholders_are_compared_by_their_type() {
     let with = |result: Value| {
-        found(json!({
+        list_differences(json!({
             "definition": task(), "tasks": [{"result": result}],
             "placeholder_paths": ["/id"],
             "expected": {"status": "SUCCEEDED", "output": {"id": "<id>", "n": 1}}}))
@@ -94,7 +95,7 @@ fn placeholders_are_compared_by_their_type() {
 }
 
 #[test]
-fn an_outcome_is_written_as_it_is_documented() {
+fn results_are_serialised_as_documented() {
     let written = |tasks: Value| {
         let case = case(json!({"definition": task(), "tasks": tasks}));
         serde_json::to_value(run(&case).unwrap()).unwrap()
@@ -116,8 +117,8 @@ fn an_outcome_is_written_as_it_is_documented() {
 }
 
 #[test]
-fn a_distributed_loop_without_an_end_is_ended() {
-    let found = found(json!({
+fn an_endless_loop_in_a_distributed_map_fails() {
+    let found = list_differences(json!({
         "definition": {"StartAt": "M", "States": {"M": {"Type": "Map", "End": true, "ItemProcessor": {
             "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"},
             "StartAt": "A", "States": {
@@ -131,7 +132,7 @@ fn a_distributed_loop_without_an_end_is_ended() {
 }
 
 #[test]
-fn a_file_that_cannot_be_used_says_why() {
+fn invalid_files_are_explained() {
     let unusable = |text: &str| match CaseFile::parse(text) {
         Err(CaseError::Unreadable(why)) => why,
         other => panic!("{other:?}"),
@@ -151,7 +152,7 @@ fn a_file_that_cannot_be_used_says_why() {
 }
 
 #[test]
-fn what_had_no_effect_is_told() {
+fn unused_parts_are_reported() {
     let definition = json!({"StartAt": "T", "States": {
         "T": {"Type": "Task", "Resource": "test:work", "Next": "W"},
         "W": {"Type": "Wait", "Seconds": 1, "End": true}}});
@@ -167,7 +168,7 @@ fn what_had_no_effect_is_told() {
             "the type \"EXPRES\" is neither STANDARD nor EXPRESS; it was run as STANDARD",
             "/tasks/1 was not used",
             "/tasks/2 can never be used: there is no state named \"U\"",
-            "/tasks/3 can never be used: \"W\" is a Wait, which no task answers for",
+            "/tasks/3 can never be used: \"W\" is a Wait, which runs no task",
             "/tasks/4 can never be used: there is no Map named \"T\"",
         ]
     );

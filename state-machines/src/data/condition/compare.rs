@@ -8,7 +8,7 @@ use super::matches::WildcardPattern;
 use super::missing_value_fault;
 use crate::data::{EvaluationFault, EvaluationScope, Path, number, parse_timestamp};
 
-/// What a value is asked.
+/// A test of one value.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ValueTest {
     Compare(ComparisonKind, Relation, ComparisonOperand),
@@ -17,7 +17,7 @@ pub(super) enum ValueTest {
     IsPresent(bool),
 }
 
-/// As what two values are compared.
+/// The type of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ComparisonKind {
     String,
@@ -26,7 +26,7 @@ pub(super) enum ComparisonKind {
     Timestamp,
 }
 
-/// How they should relate.
+/// The relation of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Relation {
     Equals,
@@ -36,14 +36,14 @@ pub(super) enum Relation {
     GreaterThanEquals,
 }
 
-/// What the value is compared with.
+/// The right side of a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ComparisonOperand {
     Literal(Value),
     Path(Path),
 }
 
-/// What a value may be tested to be.
+/// The type that an `Is…` test checks for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ValueType {
     Null,
@@ -54,7 +54,7 @@ pub(super) enum ValueType {
 }
 
 impl ValueTest {
-    /// Whether a value that is there passes.
+    /// Whether a value that is present passes the test.
     pub(super) fn passes(
         &self,
         value: &Value,
@@ -85,7 +85,7 @@ impl ValueTest {
 }
 
 impl ComparisonKind {
-    /// How two values relate; `None` if one of them is of another kind.
+    /// Compares two values; `None` if one of them has another type.
     fn compare(self, left: &Value, right: &Value) -> Option<Ordering> {
         match (self, left, right) {
             (Self::String, Value::String(left), Value::String(right)) => Some(left.cmp(right)),

@@ -1,6 +1,6 @@
-//! The patterns of `StringMatches`: `*` stands for any characters or none.
+//! The patterns of `StringMatches`: `*` matches any characters or none.
 
-/// A pattern that has been read.
+/// A parsed pattern.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WildcardPattern(Vec<PatternPart>);
 
@@ -11,8 +11,7 @@ enum PatternPart {
 }
 
 impl WildcardPattern {
-    /// `\*` is an asterisk and `\\` a backslash; any other backslash stands
-    /// for itself.
+    /// `\*` is an asterisk and `\\` a backslash; any other backslash is literal.
     pub(super) fn parse(text: &str) -> Self {
         let mut parts = Vec::new();
         let mut rest = text.chars().peekable();
@@ -29,13 +28,13 @@ impl WildcardPattern {
         Self(parts)
     }
 
-    /// Whether the whole text fits.
+    /// Whether the whole text matches.
     pub(super) fn matches(&self, text: &str) -> bool {
         let text: Vec<char> = text.chars().collect();
         let parts = &self.0;
         let (mut part, mut at) = (0, 0);
-        // Where the last `*` was, and how far it has been stretched: only the
-        // last need ever be stretched, so nothing is tried twice.
+        // The last `*`, and the end of what it matches: only the last one needs
+        // backtracking.
         let mut star: Option<(usize, usize)> = None;
         while at < text.len() {
             match parts.get(part) {

@@ -1,4 +1,4 @@
-//! The condition of a choice, in JSONPath form: comparisons under And, Or, Not.
+//! Conditions of a Choice in JSONPath: comparisons, combined by And, Or and Not.
 
 mod compare;
 mod matches;
@@ -11,7 +11,7 @@ use serde_json::Value;
 use self::compare::ValueTest;
 use super::{EvaluationFault, EvaluationScope, Path, SyntaxError, errors};
 
-/// A comparison, or several under `And`, `Or`, `Not`.
+/// A comparison, or several combined by `And`, `Or` and `Not`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ChoiceCondition(ConditionNode);
 
@@ -24,24 +24,23 @@ enum ConditionNode {
 }
 
 impl ChoiceCondition {
-    /// Reads a choice rule; `Next`, `Comment`, `Assign` and `Output` beside it
-    /// are left alone at the top.
+    /// Parses a choice rule; ignores `Next`, `Comment`, `Assign` and `Output` at the top
+    /// level.
     pub fn parse(rule: &Value) -> Result<Self, Vec<SyntaxError>> {
         parse::parse_rule(rule).map(Self)
     }
 
-    /// Whether a rule has a field of this name, be it a comparison.
+    /// Whether a rule can have a field of this name, including comparisons.
     #[must_use]
     pub fn has_field(name: &str) -> bool {
         parse::is_rule_field(name)
     }
 
-    /// Whether it holds.
+    /// Evaluates the condition.
     ///
-    /// A value of another type than the comparison wants is not equal, not
-    /// less and not greater. A value that is not there is a `States.Runtime`,
-    /// except for `IsPresent`. `And` and `Or` stop where they are decided, so
-    /// that `IsPresent` can guard what stands behind it.
+    /// A value of the wrong type for the comparison is neither equal, less nor greater. A
+    /// missing value is a `States.Runtime`, except for `IsPresent`. `And` and `Or`
+    /// short-circuit, so that `IsPresent` can guard later rules.
     pub fn holds(&self, scope: &EvaluationScope<'_>) -> Result<bool, EvaluationFault> {
         self.0.holds(scope)
     }
@@ -108,7 +107,7 @@ fn missing_value_fault(path: &Path) -> EvaluationFault {
     EvaluationFault::new(
         errors::RUNTIME,
         format!(
-            "a choice compares '{}', which is not there; IsPresent tells whether it is",
+            "a choice compares '{}', which is missing; use IsPresent to check for it",
             path.as_str()
         ),
     )

@@ -1,4 +1,4 @@
-//! Choice rules, read and checked.
+//! Parses choice rules.
 
 use serde_json::{Map, Value};
 
@@ -7,10 +7,10 @@ use super::compare::{ComparisonKind, ComparisonOperand, Relation, ValueTest, Val
 use super::matches::WildcardPattern;
 use crate::data::{Path, SyntaxError, parse_timestamp, pointer_to};
 
-/// How deep `And`, `Or` and `Not` may nest.
+/// The maximum nesting of `And`, `Or` and `Not`.
 const DEPTH_MAX: usize = 64;
 
-/// What may stand beside a rule at the top, and not inside it.
+/// Fields that are allowed only at the top level of a rule.
 const BESIDE_AT_TOP: [&str; 3] = ["Next", "Assign", "Output"];
 
 pub(super) fn parse_rule(rule: &Value) -> Result<ConditionNode, Vec<SyntaxError>> {
@@ -22,7 +22,7 @@ pub(super) fn parse_rule(rule: &Value) -> Result<ConditionNode, Vec<SyntaxError>
     }
 }
 
-/// Reads a rule, or says what is wrong with it and returns nothing.
+/// Reads a rule, or reports what is wrong with it.
 fn read_node(
     rule: &Value,
     at: &str,
@@ -34,7 +34,7 @@ fn read_node(
         None
     };
     let Value::Object(fields) = rule else {
-        return wrong(at, "a choice rule is an object".to_owned());
+        return wrong(at, "a choice rule must be an object".to_owned());
     };
     if depth > DEPTH_MAX {
         return wrong(
@@ -47,22 +47,24 @@ fn read_node(
         if depth > 0 && BESIDE_AT_TOP.contains(&name.as_str()) {
             wrong(
                 &pointer_to(at, name),
-                format!("'{name}' belongs to the whole rule, not inside it"),
+                format!("'{name}' is only allowed at the top level of a rule"),
             );
         }
     }
     let name = match asked.as_slice() {
         [name] => name.as_str(),
-        [] => return wrong(
-            at,
-            "the rule asks nothing: it needs a comparison such as StringEquals, or And, Or, Not"
-                .to_owned(),
-        ),
+        [] => {
+            return wrong(
+                at,
+                "the rule has no condition: add a comparison such as StringEquals, or And, Or, Not"
+                    .to_owned(),
+            );
+        }
         [first, second, ..] => {
             return wrong(
                 at,
                 format!(
-                    "the rule asks both '{first}' and '{second}': it may ask one thing; And and Or combine several"
+                    "the rule has both '{first}' and '{second}': only one is allowed; combine several with And or Or"
                 ),
             );
         }
@@ -89,7 +91,7 @@ fn read_node(
     }
 }
 
-/// Whether a rule has a field of this name.
+/// Whether a rule can have a field of this name.
 pub(super) fn is_rule_field(name: &str) -> bool {
     let types = [
         "Null",
@@ -103,11 +105,11 @@ pub(super) fn is_rule_field(name: &str) -> bool {
         name.strip_prefix("Is")
             .is_some_and(|of| types.contains(&of))
     };
-    let beside = ["Variable", "And", "Or", "Not", "StringMatches"];
-    beside.contains(&name) || is_type(name) || parse_comparison(name).is_some()
+    let others = ["Variable", "And", "Or", "Not", "StringMatches"];
+    others.contains(&name) || is_type(name) || parse_comparison(name).is_some()
 }
 
-/// Whether a field is a question, known or not.
+/// Whether a field is a condition, known or unknown.
 fn is_operator(name: &str) -> bool {
     !matches!(name, "Variable" | "Comment") && !BESIDE_AT_TOP.contains(&name)
 }
@@ -122,7 +124,7 @@ fn read_combination(
     let rules = match value {
         Value::Array(rules) if !rules.is_empty() => rules,
         _ => {
-            let reason = format!("'{name}' is a list with at least one rule in it");
+            let reason = format!("'{name}' must be a list of at least one rule");
             unreadable.push(SyntaxError::new(reason).prefix_pointer(at));
             return None;
         }
@@ -144,16 +146,14 @@ fn read_variable(fields: &Map<String, Value>) -> Result<Path, SyntaxError> {
         Some(Value::String(text)) => {
             Path::parse(text).map_err(|error| error.prefix_pointer("/Variable"))
         }
-        Some(_) => {
-            Err(SyntaxError::new("'Variable' is a path, in a text").prefix_pointer("/Variable"))
-        }
+        Some(_) => Err(SyntaxError::new("'Variable' must be a path").prefix_pointer("/Variable")),
         None => Err(SyntaxError::new(
-            "the comparison needs a 'Variable': the path of what is compared",
+            "the comparison needs a 'Variable': the path of the value to compare",
         )),
     }
 }
 
-/// Reads a comparison by its name.
+/// Reads a test by the name of its field.
 fn read_test(name: &str, value: &Value) -> Result<ValueTest, SyntaxError> {
     let expected = |make: fn(bool) -> ValueTest| match value {
         Value::Bool(expected) => Ok(make(*expected)),
@@ -170,7 +170,7 @@ fn read_test(name: &str, value: &Value) -> Result<ValueTest, SyntaxError> {
             return match value {
                 Value::String(pattern) => Ok(ValueTest::Matches(WildcardPattern::parse(pattern))),
                 _ => Err(SyntaxError::new(
-                    "'StringMatches' is a text, in which * stands for anything",
+                    "'StringMatches' must be a string; * matches anything",
                 )),
             };
         }
@@ -186,11 +186,11 @@ fn read_test(name: &str, value: &Value) -> Result<ValueTest, SyntaxError> {
                 relation,
                 ComparisonOperand::Path(Path::parse(text)?),
             )),
-            _ => Err(SyntaxError::new(format!("'{name}' is a path, in a text"))),
+            _ => Err(SyntaxError::new(format!("'{name}' must be a path"))),
         };
     }
     let (fits, wanted) = match kind {
-        ComparisonKind::String => (value.is_string(), "a text"),
+        ComparisonKind::String => (value.is_string(), "a string"),
         ComparisonKind::Numeric => (value.is_number(), "a number"),
         ComparisonKind::Boolean => (value.is_boolean(), "true or false"),
         ComparisonKind::Timestamp => (
@@ -199,7 +199,7 @@ fn read_test(name: &str, value: &Value) -> Result<ValueTest, SyntaxError> {
         ),
     };
     if !fits {
-        return Err(SyntaxError::new(format!("'{name}' is {wanted}")));
+        return Err(SyntaxError::new(format!("'{name}' must be {wanted}")));
     }
     Ok(ValueTest::Compare(
         kind,
@@ -225,7 +225,7 @@ fn parse_comparison(name: &str) -> Option<(ComparisonKind, Relation, bool)> {
     };
     let relation = match rest {
         "Equals" => Relation::Equals,
-        // Booleans are equal or not, and that is all.
+        // Booleans only have Equals.
         _ if kind == ComparisonKind::Boolean => return None,
         "LessThan" => Relation::LessThan,
         "GreaterThan" => Relation::GreaterThan,

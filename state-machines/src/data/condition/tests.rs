@@ -1,4 +1,4 @@
-//! Every comparison: when it holds, when it does not, and what is refused.
+//! Every comparison: when it matches, when it does not, and what is refused.
 
 use serde_json::{Value, json};
 
@@ -133,7 +133,7 @@ fn another_type_is_neither_equal_nor_less_nor_greater() {
 }
 
 #[test]
-fn types_are_told_apart() {
+fn type_tests_distinguish_types() {
     let table = [
         ("IsNull", "$.null", "$.text"),
         ("IsString", "$.text", "$.number"),
@@ -171,7 +171,7 @@ fn types_are_told_apart() {
 }
 
 #[test]
-fn what_is_not_there_is_a_fault() {
+fn missing_values_are_faults() {
     let cases = [
         compare("$.missing", "StringEquals", json!("a")),
         compare("$.missing", "IsNull", json!(true)),
@@ -185,7 +185,7 @@ fn what_is_not_there_is_a_fault() {
 }
 
 #[test]
-fn rules_are_combined_and_stop_where_they_are_decided() {
+fn combinations_short_circuit() {
     let yes = json!({"Variable": "$.yes", "BooleanEquals": true});
     let no = json!({"Variable": "$.no", "BooleanEquals": true});
     let fault = json!({"Variable": "$.missing", "BooleanEquals": true});
@@ -212,7 +212,7 @@ fn rules_are_combined_and_stop_where_they_are_decided() {
 }
 
 #[test]
-fn rules_that_cannot_be_read_say_where() {
+fn invalid_rules_are_reported_with_their_location() {
     let cases = [
         (json!(1), ""),
         (json!({}), ""),
@@ -289,7 +289,7 @@ fn rules_that_cannot_be_read_say_where() {
 }
 
 #[test]
-fn a_condition_knows_its_variables() {
+fn a_condition_lists_its_variables() {
     let rule = json!({"And": [
         {"Variable": "$order.id", "StringEqualsPath": "$x"},
         {"Not": {"Variable": "$.a", "IsNull": true}},

@@ -1,6 +1,6 @@
-//! The functions that states add to JSONata, and those of JSONata that look at
-//! the clock or at chance: here they look at the scope. One look at the clock
-//! stays: `$toMillis` with a picture that has no date in it takes today's, and
+//! The functions that the States Language adds to JSONata, and replacements for the
+//! JSONata functions that read the clock or are random: they use the scope. One read
+//! of the clock remains: `$toMillis` with a picture without a date uses today's date;
 //! it cannot be replaced without losing its context argument.
 
 use jsonata_core::ast::AstNode;
@@ -14,7 +14,7 @@ use super::numbers::ExactIntegers;
 use crate::data::random::{SeededRandom, seed_from_number};
 use crate::data::{EvaluationFault, EvaluationScope, intrinsic};
 
-/// Makes the functions known that the expression mentions.
+/// Registers the functions that the expression mentions.
 pub(super) fn register(
     evaluator: &mut Evaluator,
     mentions: &Mentions,
@@ -76,8 +76,8 @@ fn from_fault(fault: EvaluationFault) -> EvaluatorError {
     evaluator_error(format!("T0410: {}", fault.cause))
 }
 
-/// The arguments as JSON; `None` if one of them is undefined, and then so is
-/// the result.
+/// Converts the arguments to JSON; `None` if one is undefined: then the result is
+/// undefined too.
 fn arguments_to_json(
     args: &[JValue],
     exact: &ExactIntegers,
@@ -103,7 +103,7 @@ fn partition(args: &[JValue], exact: &ExactIntegers) -> HostFnResult {
     }
 }
 
-/// A sequence, so that a range of one number is that number: AWS does so too.
+/// Returns a sequence, so that a range of one number is that number, as on AWS.
 fn range(args: &[JValue]) -> HostFnResult {
     let numbers: Option<Vec<f64>> = args.iter().map(JValue::as_f64).collect();
     let (from, to, step) = match (args, numbers.as_deref()) {
@@ -125,7 +125,7 @@ fn range(args: &[JValue]) -> HostFnResult {
             "D2014: $range has at most {SEQUENCE_MAX} items"
         )));
     }
-    // A step away from the end makes no item at all.
+    // A step away from the end gives no items.
     let count = if steps < 0.0 { 0 } else { steps as u64 + 1 };
     Ok(JValue::sequence(
         (0..count)
@@ -149,10 +149,10 @@ fn hash(args: &[JValue], exact: &ExactIntegers) -> HostFnResult {
 fn parse(args: &[JValue], exact: &ExactIntegers) -> HostFnResult {
     match args {
         [JValue::Undefined, ..] => Ok(JValue::Undefined),
-        // Behind the text may stand what `$map` hands on: index and array.
+        // `$map` passes the index and the array as additional arguments.
         [JValue::String(text), ..] => serde_json::from_str(text)
             .map(|value: Value| exact.to_jsonata(&value))
-            .map_err(|error| evaluator_error(format!("D3120: $parse was given no JSON: {error}"))),
+            .map_err(|error| evaluator_error(format!("D3120: $parse needs valid JSON: {error}"))),
         _ => Err(evaluator_error("T0410: $parse takes a text")),
     }
 }
@@ -183,8 +183,8 @@ fn shuffle(args: &[JValue], chance: &SeededRandom) -> HostFnResult {
     Ok(JValue::array(items))
 }
 
-/// `$now`, with the picture and the time zone that it may be given. JSONata
-/// has the formatting, so an evaluator is asked for it.
+/// `$now`, with an optional picture and time zone. The formatting is that of JSONata,
+/// so this calls an evaluator.
 fn format_now(now: f64, args: &[JValue]) -> HostFnResult {
     let mut context = Context::new();
     context.bind("millis".to_owned(), JValue::Number(now));

@@ -1,4 +1,5 @@
-//! What an expression mentions: found in its syntax tree, once.
+//! The variables, functions and fields that an expression mentions, collected once
+//! from its syntax tree.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -20,13 +21,13 @@ pub(super) struct Mentions {
     functions: BTreeSet<String>,
     /// `$states.name`
     states: BTreeSet<String>,
-    /// `$states` with anything else behind it, or nothing.
+    /// Whether `$states` is used in any other way.
     states_whole: bool,
-    /// Whether a number in the result may be one that was computed.
+    /// Whether the result may contain computed numbers.
     computes: bool,
 }
 
-/// Functions whose results hold numbers that were not among their arguments.
+/// Functions whose results contain computed numbers.
 const COMPUTING: [&str; 14] = [
     "abs",
     "average",
@@ -59,7 +60,7 @@ impl Mentions {
         self.functions.contains(function)
     }
 
-    /// Whether a function is called, or handed on by its name.
+    /// Whether a function is called or passed by name.
     pub(super) fn uses(&self, function: &str) -> bool {
         self.calls(function) || self.mentions_variable(function)
     }
@@ -68,7 +69,7 @@ impl Mentions {
         self.states.contains(field.name())
     }
 
-    /// Whether the field must be there when the expression is evaluated.
+    /// Whether the evaluation needs the field.
     pub(super) fn needs(&self, field: StatesField) -> bool {
         self.states_whole || self.reads(field)
     }
@@ -87,7 +88,7 @@ impl Mentions {
     fn visit(&mut self, node: &AstNode) {
         match node {
             AstNode::Variable(name) => {
-                // A function may be handed on by its name alone.
+                // A function may be passed by name.
                 self.computes |= COMPUTING.contains(&name.as_str());
                 self.variables.insert(name.clone());
                 self.states_whole |= name == "states";
@@ -221,9 +222,8 @@ impl Mentions {
     }
 }
 
-/// An expression that is no more than the way to a field, such as
-/// `$states.input.order.id`. It needs no evaluator, and numbers stay as they
-/// are written.
+/// An expression that is only a path to a field, such as `$states.input.order.id`. It
+/// needs no evaluator, and its numbers stay exact.
 #[derive(Debug, Clone)]
 pub(super) struct DirectPath {
     variable: String,
@@ -267,8 +267,8 @@ impl DirectPath {
         })
     }
 
-    /// What it finds: `None` if it takes JSONata to say, because arrays are on
-    /// the way or the name may be a function's; `Some(None)` if there is nothing.
+    /// Evaluates the path. `None` if it needs a JSONata evaluator, because the path leads
+    /// through an array or may name a function; `Some(None)` if the result is undefined.
     pub(super) fn find<'a>(&self, scope: &EvaluationScope<'a>) -> Option<Option<Cow<'a, Value>>> {
         let (start, names) = if self.variable == "states" {
             let (field, rest) = self.names.split_first()?;

@@ -1,11 +1,10 @@
 //! JSONata expressions.
 //!
-//! An expression is read once into a syntax tree, which threads may share.
-//! Each evaluation runs in an evaluator of its own, with no more of the scope
-//! in it than the expression mentions, and within limits on time, depth and
-//! the length of sequences. The limit on time is the one thing here that a
-//! replay might decide otherwise: so it is far from what an expression needs,
-//! a replay has more of it, and a [`EvaluationFault`] tells that it ran out.
+//! An expression is parsed once into a syntax tree, which threads can share. Each
+//! evaluation uses a new evaluator that holds only the parts of the scope that the
+//! expression mentions, with limits on time, depth and sequence length. Only the time
+//! limit could make a replay decide otherwise. It is therefore much larger than what
+//! an expression needs, a replay has a longer one, and a [`EvaluationFault`] reports a timeout.
 
 mod functions;
 mod mentions;
@@ -28,23 +27,23 @@ use self::numbers::ExactIntegers;
 use super::random::SeededRandom;
 use super::{EvaluationFault, EvaluationScope, SyntaxError, errors};
 
-/// How long one expression may take.
+/// The time limit of one expression.
 pub(crate) const MILLISECONDS_MAX: u64 = 500;
-/// How long it may take where it was evaluated before, in time: on a machine
-/// that has more to do now it must not be refused.
+/// The time limit in a replay. The expression was evaluated in time before; it must
+/// not fail on a slower or busier machine now.
 pub(crate) const REPLAY_MILLISECONDS_MAX: u64 = 5_000;
-/// How JSONata begins to say that the time ran out.
+/// The prefix of the timeout error of JSONata.
 const OUT_OF_TIME: &str = "D1012";
-/// How long it may take by itself, outside of a state.
+/// The time limit of an expression outside of a state.
 const ALONE_MILLISECONDS_MAX: u64 = 5_000;
-/// How deep evaluation may nest: about a thousand calls within calls.
+/// The maximum evaluation depth: about a thousand nested calls.
 const DEPTH_MAX: usize = 3_000;
-/// The longest sequence that may be built on the way.
+/// The maximum length of a sequence.
 const SEQUENCE_MAX: usize = 100_000;
-/// The longest expression that is read.
+/// The maximum length of an expression.
 const BYTES_MAX: usize = 64 * 1024;
 
-/// The text between `{%` and `%}`.
+/// A parsed JSONata expression.
 #[derive(Debug, Clone)]
 pub struct Expression {
     text: String,
@@ -53,9 +52,9 @@ pub struct Expression {
     direct: Option<DirectPath>,
 }
 
-/// What the expressions of one evaluation share: their draws, and the parts of
-/// the scope that were made ready for JSONata. A template with twenty
-/// expressions takes its input in once.
+/// What the expressions of one evaluation share: the random generator, and the parts
+/// of the scope that are already converted to JSONata values. A template with twenty
+/// expressions converts its input once.
 #[derive(Debug)]
 pub(super) struct EvaluationSession {
     pub(super) chance: SeededRandom,
@@ -72,8 +71,8 @@ impl EvaluationSession {
         }
     }
 
-    /// The value for JSONata; `name` stands for the same value in all of the
-    /// session.
+    /// Converts a value for JSONata and caches it under `name`, which must identify the
+    /// same value during the whole session.
     fn to_jsonata(&self, name: &str, value: &Value) -> JValue {
         if let Some(taken) = self.taken.borrow().get(name) {
             return taken.clone();
@@ -102,7 +101,7 @@ pub enum StatesField {
 impl StatesField {
     const ALL: [Self; 4] = [Self::Input, Self::Context, Self::Result, Self::ErrorOutput];
 
-    /// Its name behind `$states.`.
+    /// Its name after `$states.`.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -130,23 +129,21 @@ impl PartialEq for Expression {
 }
 
 impl Expression {
-    /// Whether a text is meant as an expression: it begins with `{%` or ends
-    /// with `%}`. One without the other is a mistake that
-    /// [`Expression::parse`] tells of.
+    /// Whether a string is intended as an expression: it begins with `{%` or ends with
+    /// `%}`. One without the other is an error that
+    /// [`Expression::parse`] reports.
     #[must_use]
     pub fn is_marked(text: &str) -> bool {
         text.starts_with("{%") || text.ends_with("%}")
     }
 
-    /// Reads a whole `{% … %}`.
+    /// Parses `{% … %}`.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let inner = text
             .strip_prefix("{%")
             .and_then(|rest| rest.strip_suffix("%}"))
             .ok_or_else(|| {
-                SyntaxError::new(
-                    "a JSONata expression begins with '{%' and ends with '%}', with nothing around",
-                )
+                SyntaxError::new("a JSONata expression must begin with '{%' and end with '%}'")
             })?;
         let expression = Self::parse_bare(inner)?;
         if expression.mentions.calls("eval") {
@@ -157,7 +154,7 @@ impl Expression {
         Ok(expression)
     }
 
-    /// Reads JSONata without `{%` and `%}`.
+    /// Parses JSONata without `{%` and `%}`.
     pub fn parse_bare(text: &str) -> Result<Self, SyntaxError> {
         let text = text.trim();
         if text.len() > BYTES_MAX {
@@ -167,7 +164,7 @@ impl Expression {
         }
         let tree = jsonata_core::parser::parse(text).map_err(|error| {
             SyntaxError::new(format!(
-                "the JSONata '{text}' cannot be read: {}",
+                "invalid JSONata '{text}': {}",
                 error.display_message()
             ))
         })?;
@@ -185,31 +182,28 @@ impl Expression {
         &self.text
     }
 
-    /// Whether it reads that field of `$states`.
+    /// Whether it reads a field of `$states`.
     #[must_use]
     pub fn mentions(&self, field: StatesField) -> bool {
         self.mentions.reads(field)
     }
 
-    /// The variables it reads and does not bind itself, without `$` and
-    /// without `states`. Functions are not among them.
+    /// The free variables, without `$`; neither `states` nor functions are included.
     #[must_use]
     pub fn variables(&self) -> Vec<&str> {
         self.mentions.free_variables().collect()
     }
 
-    /// What it evaluates to. Nothing at all (undefined), a function or a
-    /// number that JSON cannot say are a `States.QueryEvaluationError`.
+    /// Evaluates the expression. A result that is undefined, a function or a number that
+    /// JSON cannot represent is a `States.QueryEvaluationError`.
     ///
-    /// Integers beyond 2^53 survive where they are only passed on; where an
-    /// expression computes or compares, its numbers are those of JSONata, with
-    /// 53 bits.
+    /// Integers beyond 2^53 stay exact if they are only passed on; computations and
+    /// comparisons use the numbers of JSONata, with 53 bits.
     pub fn evaluate(&self, scope: &EvaluationScope<'_>) -> Result<Value, EvaluationFault> {
         self.evaluate_in(&EvaluationSession::new(scope), scope)
     }
 
-    /// The same, in a session that other expressions have a part in. All of
-    /// them see the same scope.
+    /// Evaluates in a session that other expressions share; all must use the same scope.
     pub(super) fn evaluate_in(
         &self,
         session: &EvaluationSession,
@@ -219,7 +213,7 @@ impl Expression {
             Some(found) => found.map(Cow::into_owned),
             None => self.evaluate_tree(session, scope)?,
         };
-        value.ok_or_else(|| self.fault("gave nothing (undefined)"))
+        value.ok_or_else(|| self.fault("has no result (undefined)"))
     }
 
     fn evaluate_tree(
@@ -259,9 +253,9 @@ impl Expression {
         self.from_jsonata(exact, &result)
     }
 
-    /// Evaluates as JSONata by itself does: with a document as `$`, bindings
-    /// as variables, without the functions of states, and with a limit on time
-    /// alone. `None` is JSONata's undefined.
+    /// Evaluates as plain JSONata: with a document as `$`, bindings as variables, without
+    /// the functions of states, and with only a time limit. `None` is JSONata's
+    /// undefined.
     pub fn evaluate_on(
         &self,
         document: Option<&Value>,
@@ -288,15 +282,15 @@ impl Expression {
         exact: &ExactIntegers,
         result: &JValue,
     ) -> Result<Option<Value>, EvaluationFault> {
-        // Where an expression computes, a float that looks like one that came
-        // in may be a result of its own.
+        // If the expression computes, a float that equals a converted input may be
+        // a computed result.
         let exact = match self.mentions.computes() {
             true => &ExactIntegers::default(),
             false => exact,
         };
         exact
             .from_jsonata(result)
-            .map_err(|reason| self.fault(&format!("gave {reason}")))
+            .map_err(|reason| self.fault(&format!("has an invalid result: {reason}")))
     }
 
     fn evaluator_fault(&self, error: &EvaluatorError) -> EvaluationFault {

@@ -1,4 +1,4 @@
-//! What expressions see, what they may not do, and what becomes of numbers.
+//! The scope of expressions, their limits, and the precision of numbers.
 
 use serde_json::{Map, Value, json};
 use time::OffsetDateTime;
@@ -73,7 +73,7 @@ fn expressions_see_states_and_variables() {
 }
 
 #[test]
-fn what_gives_no_json_is_a_fault() {
+fn results_that_are_not_json_are_faults() {
     let cases = [
         "$unset",
         "$states.input.missing",
@@ -160,7 +160,7 @@ fn states_have_functions_of_their_own() {
 }
 
 #[test]
-fn time_and_chance_come_from_the_scope() {
+fn time_and_random_values_come_from_the_scope() {
     let at = |text: &str, seconds: i64| {
         let now = OffsetDateTime::from_unix_timestamp(seconds).unwrap();
         evaluate_in(text, |scope| EvaluationScope { now, ..*scope }).unwrap()
@@ -191,7 +191,7 @@ fn time_and_chance_come_from_the_scope() {
 }
 
 #[test]
-fn numbers_survive() {
+fn large_integers_stay_exact() {
     let text = |value: Value| value.to_string();
     let cases = [
         ("$states.input.big", "9223372036854775807"),
@@ -221,7 +221,7 @@ fn numbers_survive() {
             "{expression}"
         );
     }
-    // A result that was computed is not taken for an input that looks like it.
+    // A computed result is not replaced by an input with the same float value.
     assert_eq!(
         text(evaluate("[$states.input.near, 2 * 4503599627370496]").unwrap()),
         "[9007199254740992,9007199254740992]"
@@ -229,7 +229,7 @@ fn numbers_survive() {
 }
 
 #[test]
-fn no_expression_runs_away() {
+fn expressions_are_limited() {
     let cases = [
         "($f := function() { $f() }; $f())",
         "($f := function($n) { 1 + $f($n + 1) }; $f(0))",
@@ -244,11 +244,16 @@ fn no_expression_runs_away() {
     let deep = format!("{}1{}", "[".repeat(5000), "]".repeat(5000));
     assert!(Expression::parse_bare(&deep).is_err());
     let nested = "($f := function($n) { $n = 0 ? 1 : {'a': $f($n - 1)} }; $f(200))";
-    assert!(evaluate(nested).unwrap_err().cause.contains("nests"));
+    assert!(
+        evaluate(nested)
+            .unwrap_err()
+            .cause
+            .contains("nested deeper")
+    );
 }
 
 #[test]
-fn marks_must_be_whole() {
+fn both_delimiters_are_required() {
     for text in [
         "{% 1",
         "1 %}",
@@ -268,7 +273,7 @@ fn marks_must_be_whole() {
 }
 
 #[test]
-fn an_expression_knows_what_it_mentions() {
+fn an_expression_lists_what_it_mentions() {
     let of = |text: &str| Expression::parse(&format!("{{% {text} %}}")).unwrap();
     let mentions = |text: &str| {
         let expression = of(text);
@@ -300,7 +305,7 @@ fn an_expression_knows_what_it_mentions() {
 }
 
 #[test]
-fn the_short_way_to_a_field_leads_where_jsonata_leads() {
+fn direct_paths_give_the_same_result_as_jsonata() {
     let input = input();
     for text in [
         "$states.input.a.b",
@@ -328,7 +333,7 @@ fn the_short_way_to_a_field_leads_where_jsonata_leads() {
 }
 
 #[test]
-fn a_document_can_stand_alone() {
+fn expressions_evaluate_on_a_plain_document() {
     let expression = Expression::parse_bare("$sum(items.price) * $rate").unwrap();
     let bindings: Map<String, Value> = [("rate".to_owned(), json!(2))].into_iter().collect();
     let document = json!({"items": [{"price": 1}, {"price": 2.5}]});

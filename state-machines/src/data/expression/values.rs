@@ -1,15 +1,15 @@
-//! JSON into JSONata's values, and back.
+//! Conversion between JSON and JSONata's values.
 
 use jsonata_core::value::JValue;
 use serde_json::{Map, Value};
 
 use super::numbers::ExactIntegers;
 
-/// As deep as a JSON text may nest that is to be read again.
+/// The maximum nesting of a result, so that its JSON text can be parsed again.
 const DEPTH_MAX: usize = 120;
 
 impl ExactIntegers {
-    /// A value for JSONata.
+    /// Converts a value to JSONata.
     pub(super) fn to_jsonata(&self, value: &Value) -> JValue {
         match value {
             Value::Null => JValue::Null,
@@ -28,15 +28,15 @@ impl ExactIntegers {
         }
     }
 
-    /// A value from JSONata; `None` for undefined. The error says what it is
-    /// instead of JSON.
+    /// Converts a value from JSONata; `None` for undefined. The error describes a value
+    /// that is not JSON.
     pub(super) fn from_jsonata(&self, value: &JValue) -> Result<Option<Value>, String> {
         self.from_jsonata_at(value, 0)
     }
 
     fn from_jsonata_at(&self, value: &JValue, depth: usize) -> Result<Option<Value>, String> {
         if depth > DEPTH_MAX {
-            return Err(format!("a value that nests deeper than {DEPTH_MAX} levels"));
+            return Err(format!("a value nested deeper than {DEPTH_MAX} levels"));
         }
         Ok(Some(match value {
             JValue::Undefined => return Ok(None),
@@ -45,7 +45,7 @@ impl ExactIntegers {
             JValue::Number(float) => self
                 .number(*float)
                 .map(Value::Number)
-                .ok_or_else(|| format!("the number {float}, which JSON cannot say"))?,
+                .ok_or_else(|| format!("the number {float}, which JSON cannot represent"))?,
             JValue::String(text) => Value::String(text.to_string()),
             JValue::Array(items) => {
                 let mut taken = Vec::with_capacity(items.len());
@@ -63,7 +63,7 @@ impl ExactIntegers {
                 }
                 Value::Object(taken)
             }
-            _ => return Err("a function or a regular expression, which are no JSON".to_owned()),
+            _ => return Err("a function or a regular expression, which are not JSON".to_owned()),
         }))
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 use super::{expect_array, expect_integer, intrinsic_fault};
 use crate::data::EvaluationFault;
 
-/// The longest array that `ArrayRange` makes.
+/// The maximum length of `ArrayRange`.
 const RANGE_MAX: u64 = 1000;
 
 pub(super) fn contains(array: &Value, item: &Value) -> Result<Value, EvaluationFault> {
@@ -22,7 +22,7 @@ pub(super) fn get_item(array: &Value, index: &Value) -> Result<Value, Evaluation
         .cloned()
         .ok_or_else(|| {
             intrinsic_fault(format!(
-                "States.ArrayGetItem finds no item {index} among {}",
+                "States.ArrayGetItem: index {index} is out of range, the array has {} items",
                 items.len()
             ))
         })
@@ -32,21 +32,21 @@ pub(super) fn length(array: &Value) -> Result<Value, EvaluationFault> {
     Ok(expect_array("States.ArrayLength", array)?.len().into())
 }
 
-/// The array in pieces of one size; the last may be shorter.
+/// Splits the array into chunks of one size; the last may be shorter.
 pub(in crate::data) fn partition(array: &Value, size: &Value) -> Result<Value, EvaluationFault> {
     let items = expect_array("a partition", array)?;
     let size = expect_integer("a partition", size)?;
     let size = usize::try_from(size)
         .ok()
         .filter(|size| *size > 0)
-        .ok_or_else(|| intrinsic_fault("a partition needs pieces of 1 item or more"))?;
+        .ok_or_else(|| intrinsic_fault("a partition needs a size of at least 1"))?;
     Ok(items
         .chunks(size)
         .map(|piece| Value::Array(piece.to_vec()))
         .collect())
 }
 
-/// From the first number to the second, both included, in steps of the third.
+/// The numbers from `from` to `to`, inclusive, in steps of `step`.
 pub(in crate::data) fn range(
     from: &Value,
     to: &Value,
@@ -59,31 +59,31 @@ pub(in crate::data) fn range(
         return Err(intrinsic_fault("a range needs a step other than 0"));
     }
     let steps = (to - from) / step;
-    // A step away from the end makes no item at all.
+    // A step away from the end gives no items.
     if (to - from).signum() * step.signum() < 0 {
         return Ok(Value::Array(Vec::new()));
     }
     if steps >= i128::from(RANGE_MAX) {
         return Err(intrinsic_fault(format!(
-            "a range has at most {RANGE_MAX} items, and this one would have {}",
+            "a range has at most {RANGE_MAX} items, this one would have {}",
             steps + 1
         )));
     }
     Ok((0..=steps)
-        // Both ends are i64, and so is all between them.
+        // Both ends are i64, so all items are.
         .filter_map(|nth| i64::try_from(from + nth * step).ok())
         .map(Value::from)
         .collect())
 }
 
-/// Each item once, where it came first.
+/// Removes duplicates; keeps the first of each.
 pub(super) fn unique(array: &Value) -> Result<Value, EvaluationFault> {
     let items = expect_array("States.ArrayUnique", array)?;
     let mut seen = std::collections::HashSet::new();
     Ok(items
         .iter()
-        // Fields are an unordered set, so objects are told apart by a text
-        // with their names in order.
+        // The order of fields does not matter, so compare objects by their text
+        // with sorted fields.
         .filter(|item| seen.insert(sort_fields(item).to_string()))
         .cloned()
         .collect())

@@ -8,7 +8,7 @@ use sha2::Digest;
 use super::{expect_text, intrinsic_fault};
 use crate::data::EvaluationFault;
 
-/// The longest text that is encoded, decoded or hashed.
+/// The maximum length of a text to encode, decode or hash.
 const CHARS_MAX: usize = 10_000;
 
 fn short_text<'v>(function: &str, value: &'v Value) -> Result<&'v str, EvaluationFault> {
@@ -29,11 +29,11 @@ pub(super) fn base64_encode(text: &Value) -> Result<Value, EvaluationFault> {
 pub(super) fn base64_decode(text: &Value) -> Result<Value, EvaluationFault> {
     let text = short_text("States.Base64Decode", text)?;
     let bytes = STANDARD.decode(text).map_err(|error| {
-        intrinsic_fault(format!("States.Base64Decode was given no Base64: {error}"))
+        intrinsic_fault(format!("States.Base64Decode needs valid Base64: {error}"))
     })?;
     String::from_utf8(bytes)
         .map(Value::String)
-        .map_err(|_| intrinsic_fault("States.Base64Decode finds bytes that are no text in UTF-8"))
+        .map_err(|_| intrinsic_fault("States.Base64Decode: the decoded bytes are not UTF-8"))
 }
 
 /// The hash of a text, in hexadecimal.
@@ -47,7 +47,7 @@ pub(in crate::data) fn hash(data: &Value, algorithm: &Value) -> Result<Value, Ev
         "SHA-512" => sha2::Sha512::digest(data).to_vec(),
         other => {
             return Err(intrinsic_fault(format!(
-                "there is no hash '{other}': MD5, SHA-1, SHA-256, SHA-384 and SHA-512 are known"
+                "unknown hash '{other}'; use MD5, SHA-1, SHA-256, SHA-384 or SHA-512"
             )));
         }
     };

@@ -1,7 +1,7 @@
 //! Intrinsic functions: `States.Format('{} of {}', $.a, States.ArrayLength($.b))`.
 //!
-//! A call is read once into a tree. Its arguments are literals, paths and
-//! other calls. What a function refuses is a `States.IntrinsicFailure`.
+//! A call is parsed once into a tree. Its arguments are literals, paths and other
+//! calls. Invalid arguments are a `States.IntrinsicFailure`.
 
 mod arrays;
 mod codes;
@@ -22,7 +22,7 @@ use super::path::Path;
 use super::random::SeededRandom;
 use super::{EvaluationFault, EvaluationScope, SyntaxError, errors, shorten_json};
 
-/// A call that has been read.
+/// A parsed call.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct IntrinsicCall {
     function: IntrinsicFunction,
@@ -33,14 +33,14 @@ pub(super) struct IntrinsicCall {
 #[derive(Debug, Clone, PartialEq)]
 enum CallArgument {
     Literal(Value),
-    /// What the first argument of `States.Format` is split into when it is a
-    /// literal: there `\{\}` is text and `{}` a gap.
+    /// The first argument of `States.Format` if it is a literal: `\{\}` is text and `{}`
+    /// is a placeholder.
     Format(Vec<texts::FormatPiece>),
     Path(Path),
     Call(IntrinsicCall),
 }
 
-/// The functions, by their names behind `States.`.
+/// The functions, by their names after `States.`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum IntrinsicFunction {
     Array,
@@ -63,7 +63,7 @@ enum IntrinsicFunction {
     Uuid,
 }
 
-/// Name, function, and how many arguments it takes.
+/// Name, function, and minimum and maximum number of arguments.
 const FUNCTIONS: [(&str, IntrinsicFunction, usize, usize); 18] = [
     ("Array", IntrinsicFunction::Array, 0, usize::MAX),
     ("ArrayContains", IntrinsicFunction::ArrayContains, 2, 2),
@@ -86,12 +86,12 @@ const FUNCTIONS: [(&str, IntrinsicFunction, usize, usize); 18] = [
 ];
 
 impl IntrinsicCall {
-    /// Reads a call.
+    /// Parses a call.
     pub(super) fn parse(text: &str) -> Result<Self, SyntaxError> {
         parse::parse_call(text)
     }
 
-    /// What it returns.
+    /// Evaluates the call.
     pub(super) fn evaluate(
         &self,
         scope: &EvaluationScope<'_>,
@@ -131,7 +131,7 @@ impl IntrinsicCall {
             (IntrinsicFunction::StringSplit, [text, splitter]) => texts::split(text, splitter),
             (IntrinsicFunction::StringToJson, [text]) => texts::string_to_json(text),
             (IntrinsicFunction::Uuid, []) => Ok(Value::String(chance.next_uuid())),
-            // The count was checked when the call was read.
+            // The parser has checked the number of arguments.
             (function, given) => Err(intrinsic_fault(format!(
                 "States.{function:?} cannot take {} arguments",
                 given.len()
@@ -169,7 +169,7 @@ fn evaluate_arguments<'a>(
         .collect()
 }
 
-/// The fault of a function that refuses its arguments.
+/// The fault for invalid arguments.
 fn intrinsic_fault(cause: impl Into<String>) -> EvaluationFault {
     EvaluationFault::new(errors::INTRINSIC_FAILURE, cause)
 }
@@ -186,7 +186,7 @@ fn expect_array<'v>(function: &str, value: &'v Value) -> Result<&'v Vec<Value>, 
 fn expect_text<'v>(function: &str, value: &'v Value) -> Result<&'v str, EvaluationFault> {
     value.as_str().ok_or_else(|| {
         intrinsic_fault(format!(
-            "{function} needs a text, not {}",
+            "{function} needs a string, not {}",
             shorten_json(value)
         ))
     })

@@ -6,7 +6,7 @@ use super::{expect_integer, intrinsic_fault};
 use crate::data::EvaluationFault;
 use crate::data::random::{SeededRandom, seed_from_number};
 
-/// What AWS takes: the integers of 32 bits.
+/// AWS accepts 32-bit integers only.
 fn expect_i32(function: &str, value: &Value) -> Result<i64, EvaluationFault> {
     let integer = expect_integer(function, value)?;
     if i32::try_from(integer).is_err() {
@@ -19,13 +19,13 @@ fn expect_i32(function: &str, value: &Value) -> Result<i64, EvaluationFault> {
     Ok(integer)
 }
 
-/// The sum; each number is rounded before.
+/// The sum of the rounded numbers.
 pub(super) fn add(one: &Value, two: &Value) -> Result<Value, EvaluationFault> {
     let sum = expect_i32("States.MathAdd", one)? + expect_i32("States.MathAdd", two)?;
     Ok(sum.into())
 }
 
-/// A number from `from` up to `to`, without it.
+/// A random number from `from` to `to`, exclusive.
 pub(super) fn random(
     from: &Value,
     to: &Value,
@@ -36,12 +36,12 @@ pub(super) fn random(
     let width = u64::try_from(to - from)
         .ok()
         .filter(|width| *width > 0)
-        .ok_or_else(|| intrinsic_fault("States.MathRandom needs an end beyond its start"))?;
-    // Both are integers of 32 bits, so the sum fits.
+        .ok_or_else(|| intrinsic_fault("States.MathRandom needs an end greater than its start"))?;
+    // Both are 32-bit integers, so the sum fits.
     Ok((from + chance.next_below(width) as i64).into())
 }
 
-/// The same, always equal for an equal seed.
+/// The same with an explicit seed.
 pub(super) fn random_seeded(
     from: &Value,
     to: &Value,

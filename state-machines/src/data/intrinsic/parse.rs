@@ -1,4 +1,4 @@
-//! The grammar of calls.
+//! Parses calls.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use crate::data::SyntaxError;
 use crate::data::cursor::Cursor;
 use crate::data::path::Path;
 
-/// How deep calls may nest; AWS documents ten.
+/// The maximum nesting of calls, as documented by AWS.
 const DEPTH_MAX: usize = 10;
 
-/// The longest call, as AWS has it.
+/// The maximum length of a call, as on AWS.
 const CHARS_MAX: usize = 10_000;
 
 pub(super) fn parse_call(text: &str) -> Result<IntrinsicCall, SyntaxError> {
@@ -108,13 +108,13 @@ fn read_argument(
         _ if cursor.eat("null") => CallArgument::Literal(Value::Null),
         _ => {
             return Err(cursor.unexpected(
-                "a text in single quotes, a number, true, false, null, a path or a call",
+                "a string in single quotes, a number, true, false, null, a path or a call",
             ));
         }
     })
 }
 
-/// The text of a literal where gaps have no meaning.
+/// The text of a literal outside of `States.Format`.
 fn literal_text(pieces: &[FormatPiece]) -> String {
     pieces
         .iter()

@@ -19,7 +19,7 @@ fn call(text: &str) -> Result<Value, EvaluationFault> {
 }
 
 #[test]
-fn functions_return_what_they_should() {
+fn functions_return_the_expected_values() {
     let cases = [
         ("States.Format('Hi')", json!("Hi")),
         ("States.Format('Hi {}!', $.name)", json!("Hi Ada!")),
@@ -147,7 +147,7 @@ fn functions_return_what_they_should() {
 }
 
 #[test]
-fn functions_refuse_what_they_cannot_take() {
+fn functions_refuse_invalid_arguments() {
     let cases = [
         "States.Format('{} {}', 1)",
         "States.Format('{}', 1, 2)",
@@ -197,7 +197,7 @@ fn functions_refuse_what_they_cannot_take() {
 }
 
 #[test]
-fn what_is_no_call_is_refused() {
+fn invalid_calls_are_refused() {
     let cases = [
         "States",
         "States.",
@@ -240,7 +240,7 @@ fn what_is_no_call_is_refused() {
 }
 
 #[test]
-fn chance_comes_from_the_seed_alone() {
+fn random_values_depend_only_on_the_seed() {
     let draw = |text: &str, seed: u64| {
         let path = Path::parse_or_call(text).unwrap();
         with_scope(&json!({}), |scope| {

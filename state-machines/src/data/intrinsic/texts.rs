@@ -6,7 +6,7 @@ use super::{expect_text, intrinsic_fault};
 use crate::data::{EvaluationFault, shorten_json};
 use std::borrow::Cow;
 
-/// A part of what `States.Format` is given first.
+/// A part of the format of `States.Format`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum FormatPiece {
     Text(String),
@@ -14,8 +14,8 @@ pub(super) enum FormatPiece {
     Gap,
 }
 
-/// Splits a literal as it stands between its quotes. A backslash makes `'`,
-/// `{`, `}` and `\` plain; before anything else it stands for itself.
+/// Splits the content of a literal. A backslash escapes `'`, `{`, `}` and `\`; before
+/// anything else it is literal.
 pub(super) fn split_pieces(raw: &str) -> Vec<FormatPiece> {
     let mut pieces = Vec::new();
     let mut text = String::new();
@@ -38,7 +38,7 @@ pub(super) fn split_pieces(raw: &str) -> Vec<FormatPiece> {
     pieces
 }
 
-/// Fills the gaps, in their order.
+/// Fills the placeholders in order.
 pub(super) fn format(
     pieces: &[FormatPiece],
     values: &[Cow<'_, Value>],
@@ -49,7 +49,7 @@ pub(super) fn format(
         .count();
     if gaps != values.len() {
         return Err(intrinsic_fault(format!(
-            "States.Format has {gaps} gaps and {} values to fill them",
+            "States.Format has {gaps} placeholders and {} values",
             values.len()
         )));
     }
@@ -68,8 +68,7 @@ pub(super) fn format(
     Ok(Value::String(text))
 }
 
-/// The same with a template that comes from data, where a backslash is no
-/// more than a backslash.
+/// The same with a format that comes from data, where backslashes are literal.
 pub(super) fn format_from(template: &Value, values: &[&Value]) -> Result<Value, EvaluationFault> {
     let template = expect_text("States.Format", template)?;
     let mut pieces = Vec::new();
@@ -83,8 +82,8 @@ pub(super) fn format_from(template: &Value, values: &[&Value]) -> Result<Value, 
     format(&pieces, &values)
 }
 
-/// A value as Java prints it, which is what AWS does: texts without quotes,
-/// objects as `{a=1, b=[]}`.
+/// Writes a value as Java prints it, as on AWS: strings without quotes, objects as
+/// `{a=1, b=[]}`.
 fn write_plain(value: &Value, into: &mut String) {
     match value {
         Value::String(text) => into.push_str(text),
@@ -114,7 +113,7 @@ fn write_plain(value: &Value, into: &mut String) {
     }
 }
 
-/// Splits at every character of the splitter, and drops what is empty.
+/// Splits at every character of the splitter, and drops empty parts.
 pub(super) fn split(text: &Value, splitter: &Value) -> Result<Value, EvaluationFault> {
     let text = expect_text("States.StringSplit", text)?;
     let splitter = expect_text("States.StringSplit", splitter)?;
@@ -125,21 +124,21 @@ pub(super) fn split(text: &Value, splitter: &Value) -> Result<Value, EvaluationF
         .collect())
 }
 
-/// Reads JSON; a text with nothing but blanks in it is `null`.
+/// Parses JSON; blank text is `null`.
 pub(super) fn string_to_json(text: &Value) -> Result<Value, EvaluationFault> {
     let text = expect_text("States.StringToJson", text)?;
     if text.trim().is_empty() {
         return Ok(Value::Null);
     }
     serde_json::from_str(text)
-        .map_err(|error| intrinsic_fault(format!("States.StringToJson was given no JSON: {error}")))
+        .map_err(|error| intrinsic_fault(format!("States.StringToJson needs valid JSON: {error}")))
 }
 
-/// Two objects in one; of a field that both have, the second's value stays.
+/// Merges two objects; for common fields the second's value wins.
 pub(super) fn json_merge(one: &Value, two: &Value, deep: &Value) -> Result<Value, EvaluationFault> {
     if *deep != Value::Bool(false) {
         return Err(intrinsic_fault(
-            "States.JsonMerge can only merge shallowly: its third argument is false",
+            "States.JsonMerge only supports shallow merging: its third argument must be false",
         ));
     }
     let (Value::Object(one), Value::Object(two)) = (one, two) else {

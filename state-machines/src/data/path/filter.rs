@@ -12,7 +12,7 @@ use super::query::PathQuery;
 use crate::data::cursor::Cursor;
 use crate::data::{EvaluationFault, EvaluationScope, SyntaxError, number};
 
-/// How deep filters may nest: in parentheses, and in paths within filters.
+/// The maximum nesting of filters: parentheses, and paths within filters.
 const DEPTH_MAX: usize = 16;
 
 /// A test of one value.
@@ -33,7 +33,7 @@ pub(super) enum FilterOperand {
     Literal(Value),
 }
 
-/// A regular expression; two are equal if they are written alike.
+/// A regular expression; compared by its source.
 #[derive(Debug, Clone)]
 pub(super) struct RegexPattern(Regex);
 
@@ -43,7 +43,7 @@ impl PartialEq for RegexPattern {
     }
 }
 
-/// What a comparison asks.
+/// The operator of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FilterOperator {
     Equal,
@@ -63,7 +63,7 @@ pub(super) enum FilterOperator {
     Empty,
 }
 
-/// In the order in which they are tried: `<=` before `<`.
+/// In matching order: `<=` before `<`.
 const SIGNS: [(&str, FilterOperator); 8] = [
     ("===", FilterOperator::Equal),
     ("!==", FilterOperator::NotEqual),
@@ -88,11 +88,11 @@ const WORDS: [(&str, FilterOperator); 9] = [
 ];
 
 impl Filter {
-    /// Reads what stands behind `[?`: a test, in parentheses or bare.
+    /// Parses a filter after `[?`, with or without parentheses.
     pub(super) fn read(cursor: &mut Cursor<'_>, depth: usize) -> Result<Self, SyntaxError> {
         if depth >= DEPTH_MAX {
             return Err(SyntaxError::new(format!(
-                "filters nest deeper than {DEPTH_MAX} levels"
+                "filters are nested deeper than {DEPTH_MAX} levels"
             )));
         }
         let first = Self::all(cursor, depth)?;
@@ -233,7 +233,7 @@ impl FilterOperand {
             _ if cursor.eat("null") => Self::Literal(Value::Null),
             _ => {
                 return Err(cursor.unexpected(
-                    "a path, a text in quotes, a number, a list, true, false or null",
+                    "a path, a string in quotes, a number, a list, true, false or null",
                 ));
             }
         })
@@ -241,7 +241,7 @@ impl FilterOperand {
 
     fn list(cursor: &mut Cursor<'_>, depth: usize) -> Result<Value, SyntaxError> {
         if depth >= DEPTH_MAX {
-            return Err(cursor.unexpected("a list that nests less deeply"));
+            return Err(cursor.unexpected("a list with less nesting"));
         }
         cursor.expect("[")?;
         let mut items = Vec::new();
@@ -252,7 +252,7 @@ impl FilterOperand {
             }
             match Self::read(cursor, depth + 1)? {
                 Self::Literal(item) => items.push(item),
-                Self::Query(_) => return Err(cursor.unexpected("a list without paths in it")),
+                Self::Query(_) => return Err(cursor.unexpected("a list without paths")),
             }
             cursor.skip_blanks();
             if !cursor.eat(",") && cursor.peek() != Some(']') {
@@ -280,7 +280,7 @@ impl FilterOperand {
 }
 
 impl RegexPattern {
-    /// `/…/` with the flag `i` behind it or none. It must match a whole text.
+    /// `/…/`, optionally with the flag `i`. It must match the whole string.
     fn read(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         let before = cursor.clone();
         let pattern = cursor.quoted('/')?.replace("\\/", "/");
@@ -292,7 +292,7 @@ impl RegexPattern {
 }
 
 impl FilterOperator {
-    /// Steps over an operator, if one comes next. Words may be in any case.
+    /// Reads an operator if one comes next. Words are case-insensitive.
     fn read(cursor: &mut Cursor<'_>) -> Option<Self> {
         if let Some((_, operator)) = SIGNS.into_iter().find(|(sign, _)| cursor.eat(sign)) {
             return Some(operator);
@@ -306,7 +306,7 @@ impl FilterOperator {
         Some(operator)
     }
 
-    /// What is missing equals nothing, not even what is missing too.
+    /// A missing value equals nothing, not even another missing value.
     fn holds(self, left: Option<&Value>, right: Option<&Value>) -> bool {
         let (Some(left), Some(right)) = (left, right) else {
             return matches!(self, Self::NotEqual | Self::NotIn);
@@ -348,7 +348,7 @@ fn contains_item(item: &Value, list: &Value) -> bool {
         .is_some_and(|items| items.iter().any(|other| values_equal(item, other)))
 }
 
-/// Equality by value; a number equals the text that spells it, as in Jayway.
+/// Equality by value; as in Jayway, a number equals a string with the same text.
 fn values_equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(left), Value::Number(right)) => {

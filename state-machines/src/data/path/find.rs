@@ -1,4 +1,4 @@
-//! What a path finds in a document. Nothing is copied that can be borrowed.
+//! Evaluates paths on documents. Borrows values instead of copying where possible.
 
 use std::borrow::Cow;
 
@@ -7,19 +7,20 @@ use serde_json::{Map, Value};
 use super::query::{PathFunction, PathQuery, PathRoot, QueryStep, SliceBounds};
 use crate::data::{EvaluationFault, EvaluationScope, errors, number};
 
-/// So many values may be on the way at a time. `$..*..*` multiplies.
+/// The maximum number of intermediate values; paths such as `$..*..*` multiply.
 const FOUND_MAX: usize = 1_000_000;
 
-/// What a path finds.
+/// The result of a path.
 pub(super) enum PathResult<'a> {
-    /// What a definite path finds, if anything.
+    /// The result of a definite path, if any.
     One(Option<Cow<'a, Value>>),
-    /// What any other path finds.
+    /// The results of any other path.
     Many(Vec<Cow<'a, Value>>),
 }
 
 impl<'a> PathResult<'a> {
-    /// The value it stands for: many make an array, even if they are none.
+    /// Converts the result to a value: several results become an array, which may be
+    /// empty.
     pub(super) fn value(self) -> Option<Cow<'a, Value>> {
         match self {
             Self::One(value) => value,
@@ -31,7 +32,7 @@ impl<'a> PathResult<'a> {
 }
 
 impl PathQuery {
-    /// Follows the path. `current` is what `@` stands for, inside a filter.
+    /// Evaluates the path. `current` is the value of `@` inside a filter.
     pub(super) fn find<'a>(
         &self,
         scope: &EvaluationScope<'a>,
@@ -67,7 +68,7 @@ impl PathQuery {
                 if next.len() > FOUND_MAX {
                     return Err(EvaluationFault::new(
                         errors::RUNTIME,
-                        format!("a path finds more than {FOUND_MAX} values"),
+                        format!("a path has more than {FOUND_MAX} results"),
                     ));
                 }
             }
@@ -81,7 +82,7 @@ impl PathQuery {
     }
 }
 
-/// One step from one value; what it leads to is pushed to `into`.
+/// Applies one step to one value, and pushes the results to `into`.
 fn apply_step<'a>(
     step: &QueryStep,
     value: Cow<'a, Value>,
@@ -108,9 +109,9 @@ fn apply_step<'a>(
         QueryStep::Any => into.extend(children(value)),
         QueryStep::Deep => descend(value, into),
         QueryStep::Filter(filter) => {
-            // Jayway's rule: of an array the items are tested, of an object
-            // the object itself. Below `..` every value is tested itself, for
-            // there the items are visited in any case.
+            // As in Jayway: a filter tests the items of an array, but an object
+            // itself. After `..` it tests every value itself, because the items
+            // are visited anyway.
             let candidates = match (&*value, below_deep) {
                 (Value::Array(_), false) => children(value),
                 (Value::Object(_), _) | (_, true) => vec![value],
@@ -122,7 +123,7 @@ fn apply_step<'a>(
                 }
             }
         }
-        // Handled by the caller: it ends the path.
+        // Handled by the caller, since it ends the path.
         QueryStep::Apply(_) => {}
     }
     Ok(())
@@ -135,7 +136,7 @@ fn field<'a>(value: Cow<'a, Value>, name: &str) -> Option<Cow<'a, Value>> {
     }
 }
 
-/// An object with those of the named fields that are there.
+/// An object with the named fields that exist.
 fn pick_fields<'a>(value: &Value, names: &[String]) -> Option<Cow<'a, Value>> {
     let fields = value.as_object()?;
     let merged: Map<String, Value> = names
@@ -145,7 +146,7 @@ fn pick_fields<'a>(value: &Value, names: &[String]) -> Option<Cow<'a, Value>> {
     Some(Cow::Owned(Value::Object(merged)))
 }
 
-/// The position of an index that may count from the end.
+/// Resolves an index that may count from the end.
 fn resolve_index(index: i64, length: usize) -> Option<usize> {
     let at = match index {
         0.. => usize::try_from(index).ok()?,
@@ -184,7 +185,7 @@ fn children(value: Cow<'_, Value>) -> Vec<Cow<'_, Value>> {
     }
 }
 
-/// The value and all below it, parents first.
+/// Pushes the value and all its descendants, parents first.
 fn descend<'a>(value: Cow<'a, Value>, into: &mut Vec<Cow<'a, Value>>) {
     let below = match &*value {
         Value::Array(_) | Value::Object(_) => children(value.clone()),
@@ -223,20 +224,20 @@ impl SliceBounds {
 }
 
 impl PathFunction {
-    /// Applies it to an array; [`PathFunction::Length`] and [`PathFunction::Keys`] to
-    /// an object too, and the former to a text.
+    /// Applies the function to an array; [`PathFunction::Length`] and
+    /// [`PathFunction::Keys`] also accept objects, and the former strings.
     fn apply(self, value: &Value) -> Result<Value, EvaluationFault> {
         let unfit = |wanted: &str| {
             EvaluationFault::new(
                 errors::RUNTIME,
-                format!("a path ends in a function that needs {wanted}"),
+                format!("the function at the end of the path needs {wanted}"),
             )
         };
         match (self, value) {
             (Self::Length, Value::Array(items)) => return Ok(items.len().into()),
             (Self::Length, Value::Object(fields)) => return Ok(fields.len().into()),
             (Self::Length, Value::String(text)) => return Ok(text.chars().count().into()),
-            (Self::Length, _) => return Err(unfit("an array, an object or a text")),
+            (Self::Length, _) => return Err(unfit("an array, an object or a string")),
             (Self::Keys, Value::Object(fields)) => {
                 return Ok(fields.keys().cloned().map(Value::String).collect());
             }

@@ -1,8 +1,8 @@
-//! JSONPath, as the States Language uses it.
+//! JSONPath, as defined by the States Language.
 //!
-//! A path that can find one value only is *definite*: it gives that value, and
-//! it is a fault if there is none. Any other gives an array, which may be
-//! empty, also where what leads to it is missing.
+//! A path that can only find one value is *definite*: its result is that value, and a
+//! missing value is a fault. Any other path gives an array, which may be empty, even if
+//! a parent is missing.
 
 mod filter;
 mod find;
@@ -24,8 +24,7 @@ use super::intrinsic::IntrinsicCall;
 use super::random::SeededRandom;
 use super::{EvaluationFault, EvaluationScope, SyntaxError, errors, shorten_json};
 
-/// A path that takes something out of a document: `$.a[*].b`, `$$.Execution.Id`,
-/// `$name.field`.
+/// A path that selects from a document: `$.a[*].b`, `$$.Execution.Id`, `$name.field`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Path {
     text: String,
@@ -39,7 +38,7 @@ enum PathKind {
 }
 
 impl Path {
-    /// Reads a path.
+    /// Parses a path.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let mut cursor = Cursor::new(text.trim());
         let path = Self::read_from(&mut cursor)?;
@@ -49,14 +48,16 @@ impl Path {
         Ok(path)
     }
 
-    /// Reads a path or a call such as `States.Format('{}', $.a)`: what
-    /// `ErrorPath`, `CausePath` and the `.$` fields of a template may hold.
+    /// Parses a path or a call such as `States.Format('{}', $.a)`, for `ErrorPath`,
+    /// `CausePath` and the `.$` fields of a template.
     pub fn parse_or_call(text: &str) -> Result<Self, SyntaxError> {
         if text.trim_start().starts_with('$') {
             return Self::parse(text);
         }
         if text.starts_with(char::is_whitespace) {
-            return Err(SyntaxError::new("a function must not stand behind a blank"));
+            return Err(SyntaxError::new(
+                "a function call must not begin with whitespace",
+            ));
         }
         Ok(Self {
             text: text.to_owned(),
@@ -64,7 +65,7 @@ impl Path {
         })
     }
 
-    /// Reads the path that begins here, and stops behind it.
+    /// Parses the path at the cursor, and stops after it.
     pub(super) fn read_from(cursor: &mut Cursor<'_>) -> Result<Self, SyntaxError> {
         let before = cursor.clone();
         let query = parse::parse_query(cursor, 0)?;
@@ -78,19 +79,19 @@ impl Path {
         })
     }
 
-    /// The path as it was written.
+    /// The source text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What it finds. A definite path that finds nothing is a `States.Runtime`;
-    /// where another name is due, [`EvaluationFault::with_error`] gives it.
+    /// Evaluates the path. A definite path that finds nothing is a `States.Runtime`; for
+    /// another error name use [`EvaluationFault::with_error`].
     pub fn read(&self, scope: &EvaluationScope<'_>) -> Result<Value, EvaluationFault> {
         self.find(scope).map(Cow::into_owned)
     }
 
-    /// What it finds, borrowed where it stands in the scope as it is.
+    /// Evaluates the path, borrowing from the scope where possible.
     pub fn find<'a>(&self, scope: &EvaluationScope<'a>) -> Result<Cow<'a, Value>, EvaluationFault> {
         self.find_with(scope, &SeededRandom::new(scope.seed))
     }
@@ -113,7 +114,7 @@ impl Path {
         }
     }
 
-    /// What it finds, if anything: absence is no fault here.
+    /// Evaluates the path; a missing value is `None`, not a fault.
     pub fn find_if_present<'a>(
         &self,
         scope: &EvaluationScope<'a>,
@@ -128,7 +129,7 @@ impl Path {
         let path = &self.text;
         match &query.root {
             PathRoot::Variable(name) if !scope.variables.contains_key(name) => {
-                format!("the path '{path}' reads the variable ${name}, which has no value here")
+                format!("the path '{path}' reads the variable ${name}, which is not assigned")
             }
             PathRoot::Variable(name) => format!("the path '{path}' finds nothing in ${name}"),
             PathRoot::Context => format!("the path '{path}' finds nothing in the context object"),
@@ -139,19 +140,19 @@ impl Path {
         }
     }
 
-    /// Whether it names exactly one place: no wildcard, slice, filter or function.
+    /// Whether it names exactly one location: no wildcard, slice, filter or function.
     #[must_use]
     pub fn is_reference(&self) -> bool {
         matches!(&self.kind, PathKind::Query(query) if query.is_reference())
     }
 
-    /// Whether it finds one value or none; any other path finds an array.
+    /// Whether it finds at most one value; any other path finds an array.
     #[must_use]
     pub fn is_definite(&self) -> bool {
         matches!(&self.kind, PathKind::Query(query) if query.is_definite())
     }
 
-    /// Whether it looks into the context object, `$$`.
+    /// Whether it reads the context object, `$$`.
     #[must_use]
     pub fn is_context(&self) -> bool {
         matches!(&self.kind, PathKind::Query(query) if query.root == PathRoot::Context)

@@ -1,15 +1,15 @@
-//! The grammar of paths, as Jayway's JsonPath has it: AWS reads paths with it,
-//! and it takes more than RFC 9535 does (`$.a-b`, `$.list.[0]`, `[?(…)]`).
+//! Parses paths with the grammar of Jayway JsonPath, which AWS uses. It accepts more
+//! than RFC 9535 (`$.a-b`, `$.list.[0]`, `[?(…)]`).
 
 use super::filter::Filter;
 use super::query::{PathFunction, PathQuery, PathRoot, QueryStep, SliceBounds};
 use crate::data::SyntaxError;
 use crate::data::cursor::Cursor;
 
-/// The longest path that is read: beyond it nobody wrote it by hand.
+/// The maximum number of steps of a path.
 const STEPS_MAX: usize = 256;
 
-/// Reads the path that begins here, and stops behind it.
+/// Parses the path at the cursor, and stops after it.
 pub(super) fn parse_query(cursor: &mut Cursor<'_>, depth: usize) -> Result<PathQuery, SyntaxError> {
     let root = parse_root(cursor)?;
     let mut steps = Vec::new();
@@ -43,7 +43,8 @@ fn parse_root(cursor: &mut Cursor<'_>) -> Result<PathRoot, SyntaxError> {
     Ok(PathRoot::Variable(name.to_owned()))
 }
 
-/// Reads one step, or two where `..` leads to another; says whether there was one.
+/// Parses one step, or two if it is `..` and its successor. Returns whether there was
+/// one.
 fn parse_step(
     cursor: &mut Cursor<'_>,
     steps: &mut Vec<QueryStep>,
@@ -59,7 +60,7 @@ fn parse_step(
         return Ok(true);
     }
     if cursor.eat(".") {
-        // `.['name']` and `.[0]` are written by many, and taken.
+        // Many authors write `.['name']` and `.[0]`; accept them.
         if cursor.peek() == Some('[') {
             steps.push(parse_bracket(cursor, depth)?);
         } else {
@@ -74,8 +75,8 @@ fn parse_step(
     Ok(false)
 }
 
-/// What may stand in a name after a dot: all but what ends it here, in a
-/// filter or among the arguments of a call.
+/// The characters of a name after a dot: all except those that end it in a path, a
+/// filter or the arguments of a call.
 fn is_name(c: char) -> bool {
     !c.is_whitespace()
         && !matches!(
@@ -103,12 +104,12 @@ fn parse_dotted(cursor: &mut Cursor<'_>) -> Result<QueryStep, SyntaxError> {
     if cursor.eat("()") {
         return PathFunction::from_name(name)
             .map(QueryStep::Apply)
-            .ok_or_else(|| SyntaxError::new(format!("paths have no function '{name}()'")));
+            .ok_or_else(|| SyntaxError::new(format!("unknown path function '{name}()'")));
     }
     match name {
         "" => {
             Err(before
-                .unexpected("a name (in brackets and quotes if it has blanks or signs in it)"))
+                .unexpected("a name (use brackets and quotes for blanks and special characters)"))
         }
         "*" => Ok(QueryStep::Any),
         name => Ok(QueryStep::Name(name.to_owned())),
@@ -136,7 +137,7 @@ fn parse_bracket(cursor: &mut Cursor<'_>, depth: usize) -> Result<QueryStep, Syn
     Ok(step)
 }
 
-/// `(@.length-1)`, the one script of the first JSONPath that lives on: `-1`.
+/// `(@.length-1)`, the only script expression that is still in use: index `-1`.
 fn parse_length_index(cursor: &mut Cursor<'_>) -> Result<QueryStep, SyntaxError> {
     cursor.expect("(@.length")?;
     cursor.eat("()");
@@ -175,9 +176,8 @@ fn parse_names(cursor: &mut Cursor<'_>) -> Result<QueryStep, SyntaxError> {
     })
 }
 
-/// A text in quotes without its escapes: `\\`, `\uXXXX` and the quote itself.
-/// Any other backslash stands for itself, as AWS has it: `'a\"b'` is four
-/// characters and means the name with the backslash.
+/// Unescapes a quoted text: `\\`, `\uXXXX` and the quote itself. Any other backslash is
+/// literal, as on AWS: `'a\"b'` is a name of four characters with a backslash.
 pub(super) fn unescape(raw: &str, quote: char) -> Result<String, SyntaxError> {
     let mut text = String::with_capacity(raw.len());
     let mut rest = Cursor::new(raw);

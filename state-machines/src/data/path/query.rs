@@ -1,15 +1,15 @@
-//! A JSONPath that has been read: where it begins, and its steps.
+//! A parsed JSONPath: its root and its steps.
 
 use super::filter::Filter;
 
-/// A path without the text it came from.
+/// A path without its source text.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct PathQuery {
     pub(super) root: PathRoot,
     pub(super) steps: Vec<QueryStep>,
 }
 
-/// What a path begins with.
+/// The root of a path.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum PathRoot {
     /// `$`
@@ -27,8 +27,8 @@ pub(super) enum PathRoot {
 pub(super) enum QueryStep {
     /// `.name`, `['name']`
     Name(String),
-    /// `['a', 'b']`: at the end of a path an object with those fields, in the
-    /// middle each of them.
+    /// `['a', 'b']`: an object with those fields at the end of a path, each of them in the
+    /// middle.
     Names(Vec<String>),
     /// `[3]`, `[-1]`
     Index(i64),
@@ -38,7 +38,7 @@ pub(super) enum QueryStep {
     Slice(SliceBounds),
     /// `*`
     Any,
-    /// `..`: what follows is looked for at every depth.
+    /// `..`: the next step applies at every depth.
     Deep,
     /// `[?(…)]`
     Filter(Filter),
@@ -46,7 +46,7 @@ pub(super) enum QueryStep {
     Apply(PathFunction),
 }
 
-/// The bounds of a slice, as they were written.
+/// The bounds of a slice.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SliceBounds {
     pub(super) from: Option<i64>,
@@ -86,26 +86,26 @@ impl PathFunction {
 }
 
 impl PathQuery {
-    /// Whether it finds one value or none. Any other path finds an array,
-    /// which may be empty.
+    /// Whether it finds at most one value. Any other path finds an array, which may be
+    /// empty.
     pub(super) fn is_definite(&self) -> bool {
         self.steps.iter().enumerate().all(|(at, step)| match step {
             QueryStep::Name(_) | QueryStep::Index(_) => true,
-            // Fields that are named together at the end are merged into one object.
+            // Several names at the end give one object.
             QueryStep::Names(_) => at + 1 == self.steps.len(),
             QueryStep::Apply(_) => true,
             _ => false,
         }) || matches!(self.steps.last(), Some(QueryStep::Apply(_)))
     }
 
-    /// Whether it names exactly one place that a value could be put at.
+    /// Whether it names exactly one location where a value can be inserted.
     pub(super) fn is_reference(&self) -> bool {
         self.steps
             .iter()
             .all(|step| matches!(step, QueryStep::Name(_) | QueryStep::Index(0..)))
     }
 
-    /// The variables it reads, those in its filters too.
+    /// The variables it reads, including those in its filters.
     pub(super) fn variables<'q>(&'q self, into: &mut Vec<&'q str>) {
         if let PathRoot::Variable(name) = &self.root {
             into.push(name);

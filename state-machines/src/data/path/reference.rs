@@ -1,4 +1,4 @@
-//! Paths that name exactly one place, where a result is put.
+//! Reference paths: paths that name exactly one location, to insert a result.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ use super::query::{PathRoot, QueryStep};
 use crate::data::cursor::Cursor;
 use crate::data::{EvaluationFault, SyntaxError, errors, shorten_json};
 
-/// A path that names exactly one place in the input: `$.a.b[0]`.
+/// A path that names exactly one location in the input: `$.a.b[0]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReferencePath {
     text: String,
@@ -21,8 +21,7 @@ enum PathSegment {
 }
 
 impl ReferencePath {
-    /// Reads a reference path. The context object and variables are no places
-    /// to put something at.
+    /// Parses a reference path. It cannot lead into the context object or variables.
     pub fn parse(text: &str) -> Result<Self, SyntaxError> {
         let mut cursor = Cursor::new(text.trim());
         let query = parse::parse_query(&mut cursor, 0)?;
@@ -31,7 +30,7 @@ impl ReferencePath {
         }
         if query.root != PathRoot::Input {
             return Err(SyntaxError::new(format!(
-                "'{text}' does not lead into the input: a reference path begins with '$.' or '$['"
+                "'{text}' does not lead into the input: a reference path must begin with '$.' or '$['"
             )));
         }
         let place = |step| match step {
@@ -46,22 +45,22 @@ impl ReferencePath {
                 places,
             }),
             None => Err(SyntaxError::new(format!(
-                "'{text}' can mean several places: a reference path has only names and indexes"
+                "'{text}' can match several locations: a reference path may contain only names and indexes"
             ))),
         }
     }
 
-    /// The path as it was written.
+    /// The source text.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// A document with the value put at that place; what leads to it is made.
+    /// Inserts a value into a document; creates missing parents.
     ///
-    /// Missing fields become objects. Nothing that is there is thrown away to
-    /// make room: a path through a text, a number or `null`, and an index that
-    /// an array does not have, are a `States.ResultPathMatchFailure`.
+    /// Missing fields become objects. Existing values are never replaced by containers: a
+    /// path through a string, a number or `null`, and an index out of range, are a
+    /// `States.ResultPathMatchFailure`.
     pub fn insert(&self, mut document: Value, value: Value) -> Result<Value, EvaluationFault> {
         let mut target = &mut document;
         for place in &self.places {
@@ -69,8 +68,8 @@ impl ReferencePath {
                 (PathSegment::Field(name), Value::Object(fields)) => Some(
                     fields
                         .entry(name.as_str())
-                        // A mark that cannot stay: the next place makes an
-                        // object of it, or the value replaces it.
+                        // A placeholder: the next segment adds fields to it, or
+                        // the value replaces it.
                         .or_insert_with(|| Value::Object(Map::new())),
                 ),
                 (PathSegment::Item(index), Value::Array(items)) => items.get_mut(*index),
@@ -85,7 +84,7 @@ impl ReferencePath {
         Ok(document)
     }
 
-    /// What stands at that place.
+    /// The value at the path.
     #[must_use]
     pub fn get<'a>(&self, document: &'a Value) -> Option<&'a Value> {
         self.places
@@ -106,7 +105,7 @@ impl ReferencePath {
         EvaluationFault::new(
             errors::RESULT_PATH_MATCH_FAILURE,
             format!(
-                "nothing can be put at '{}': there is no place for {what}",
+                "cannot insert a value at '{}': the document cannot hold {what}",
                 self.text
             ),
         )

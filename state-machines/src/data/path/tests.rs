@@ -1,4 +1,4 @@
-//! The grammar of paths and what they find; where results are put.
+//! Parsing and evaluation of paths, and insertion at reference paths.
 
 use serde_json::{Value, json};
 
@@ -103,8 +103,8 @@ fn other_paths_find_arrays() {
         ("$.a..c", json!([1])),
         ("$.a.b.*", json!([1])),
         ("$.a['b', 'missing'].c", json!([1])),
-        // A wildcard, slice or filter below what is missing finds nothing,
-        // and that is no fault.
+        // A wildcard, slice or filter below a missing field gives an empty
+        // array, not a fault.
         ("$.missing[*]", json!([])),
         ("$.missing[*].x", json!([])),
         ("$.missing[1:]", json!([])),
@@ -120,7 +120,7 @@ fn other_paths_find_arrays() {
 }
 
 #[test]
-fn filters_choose() {
+fn filters_select_values() {
     let titles = |filter: &str| found(&format!("$.books[?({filter})].title"));
     let cases = [
         ("@.isbn", json!(["one"])),
@@ -171,7 +171,7 @@ fn filters_choose() {
 }
 
 #[test]
-fn what_is_missing_is_a_fault() {
+fn missing_values_are_faults() {
     let cases = [
         "$.missing",
         "$.a.b.c.d",
@@ -204,7 +204,7 @@ fn what_is_missing_is_a_fault() {
 }
 
 #[test]
-fn what_is_no_path_is_refused() {
+fn invalid_paths_are_refused() {
     let cases = [
         "",
         "a",
@@ -253,23 +253,23 @@ fn what_is_no_path_is_refused() {
 }
 
 #[test]
-fn a_complaint_tells_where() {
+fn syntax_errors_have_a_position() {
     let error = Path::parse("$.a[b]").unwrap_err();
     assert_eq!(
         error.reason,
-        "'$.a[b]' cannot be read: at character 5 there should be an index, a slice, '*', a filter or a name in quotes, and there is 'b'"
+        "cannot parse '$.a[b]': expected an index, a slice, '*', a filter or a name in quotes at character 5, found 'b'"
     );
 }
 
 #[test]
-fn paths_that_multiply_are_stopped() {
+fn paths_with_too_many_results_fail() {
     let deep = (0..100).fold(json!(0), |value, _| json!([value]));
     let path = Path::parse(&format!("${}", "..*".repeat(12))).unwrap();
     assert!(with_scope(&deep, |scope| path.read(scope)).is_err());
 }
 
 #[test]
-fn a_path_knows_what_it_is() {
+fn paths_are_classified() {
     for (path, reference) in [
         ("$.a[0].b", true),
         ("$", true),
@@ -297,7 +297,7 @@ fn a_path_knows_what_it_is() {
 }
 
 #[test]
-fn results_are_put_in_their_place() {
+fn values_are_inserted_at_reference_paths() {
     let cases = [
         ("$", json!({"a": 1}), Some(json!("new"))),
         ("$", json!(null), Some(json!("new"))),
@@ -324,7 +324,7 @@ fn results_are_put_in_their_place() {
             Some(json!({"a": [1, "new"]})),
         ),
         ("$[0].x", json!([{}]), Some(json!([{"x": "new"}]))),
-        // Nothing is thrown away to make room, and arrays do not grow.
+        // Existing values are not replaced by containers, and arrays do not grow.
         ("$.a.b", json!({"a": 1}), None),
         ("$.a.b", json!({"a": null}), None),
         ("$.a.b", json!({"a": [1]}), None),
@@ -354,7 +354,7 @@ fn results_are_put_in_their_place() {
 }
 
 #[test]
-fn what_may_mean_several_places_is_no_reference_path() {
+fn indefinite_paths_are_not_reference_paths() {
     for path in [
         "$.a[*]",
         "$..a",

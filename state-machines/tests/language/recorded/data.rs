@@ -1,11 +1,5 @@
-//! Recorded cases of others: what AWS made of choices and single Pass states,
-//! and the JSONata language's own test suite.
-//!
-//! The cases are not part of this repository. They are looked for in the
-//! directory that `BALLAST_ASL_CASES` names, or beside the repository; if they
-//! are not there, the tests say so and pass. What is known to fail is listed
-//! in `known_failures_data.txt`: a failure that is not listed there fails the
-//! test, and one that is listed and passes asks to be removed.
+//! Recorded results of choices and single Pass states on AWS, and the test suite of
+//! JSONata. See the parent module for the files.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +9,7 @@ use ballast_state_machines::data::pipeline::{
 use ballast_state_machines::data::{ChoiceCondition, EvaluationScope, Expression, Template};
 use serde_json::{Map, Value, json};
 
-/// The text of a file of cases, if there is one.
+/// Reads a file of cases, if present.
 fn cases_text(file: &str) -> Option<String> {
     std::fs::read_to_string(super::directory()?.join(file)).ok()
 }
@@ -25,21 +19,21 @@ fn cases(file: &str) -> Option<Vec<Value>> {
     Some(document["cases"].as_array().unwrap().clone())
 }
 
-/// Compares what happened with what is known to happen.
-fn settle(file: &str, outcomes: &BTreeMap<String, Result<(), String>>, left_out: usize) {
+/// Compares the outcomes with the known failures.
+fn compare_failures(file: &str, outcomes: &BTreeMap<String, Result<(), String>>, left_out: usize) {
     let failed: BTreeMap<String, String> = outcomes
         .iter()
         .filter_map(|(id, outcome)| Some((format!("{file} {id}"), outcome.clone().err()?)))
         .collect();
     println!(
-        "{file}: {} of {} pass; {left_out} are not about this",
+        "{file}: {} of {} pass; {left_out} are skipped",
         outcomes.len() - failed.len(),
         outcomes.len()
     );
     let list = "known_failures_data.txt";
-    let mut known = super::known(include_str!("known_failures_data.txt"));
+    let mut known = super::parse_known(include_str!("known_failures_data.txt"));
     known.retain(|id| id.split(' ').next() == Some(file));
-    super::settle(list, &known, &failed);
+    super::compare_with_known(list, &known, &failed);
 }
 
 /// Equal as JSON, numbers by value.
@@ -68,7 +62,7 @@ fn equal(found: &Value, expected: &Value) -> Result<(), String> {
     Err(format!("{found} instead of {expected}"))
 }
 
-/// The state that an execution begins with.
+/// The first state of a case.
 fn first_state(case: &Value) -> Option<&Value> {
     let definition = &case["definition"];
     definition["States"].get(definition["StartAt"].as_str()?)
@@ -103,20 +97,20 @@ fn check_choices(file: &str) {
         let outcome = outcome.and_then(|found| equal(&found, &case["expected"]["output"]));
         outcomes.insert(case["id"].as_str().unwrap().to_owned(), outcome);
     }
-    settle(file, &outcomes, left_out);
+    compare_failures(file, &outcomes, left_out);
 }
 
 #[test]
-fn choices_are_made_as_aws_makes_them() {
+fn choices_match_aws() {
     check_choices("choice-comparators.json");
 }
 
 #[test]
-fn choices_are_made_as_another_engine_makes_them() {
+fn choices_match_another_engine() {
     check_choices("choice-extra-nibble.json");
 }
 
-/// What a Pass state makes of its input.
+/// Evaluates a Pass state.
 fn pass(state: &Value, jsonata: bool, input: &Value) -> Result<Value, String> {
     let context = json!({"Execution": {"Input": input}});
     let variables = Map::new();
@@ -184,24 +178,24 @@ fn check_passes(file: &str) {
         };
         outcomes.insert(case["id"].as_str().unwrap().to_owned(), outcome);
     }
-    settle(file, &outcomes, left_out);
+    compare_failures(file, &outcomes, left_out);
 }
 
 #[test]
-fn pass_states_give_what_aws_gives() {
+fn pass_states_match_aws() {
     check_passes("exec-jsonpath.json");
     check_passes("exec-variables.json");
     check_passes("exec-jsonata.json");
 }
 
-/// Halves of surrogate pairs are no text, and no JSON reader in Rust takes
-/// them: the cases that have them are marked, and left out.
+/// Replaces unpaired surrogates by a marker: they are not valid text, and no JSON parser
+/// in Rust accepts them. Cases with the marker are skipped.
 fn without_half_surrogates(text: &str) -> String {
     const MARK: &str = "half-surrogate";
     let mut whole = String::with_capacity(text.len());
     let mut rest = text;
     while let Some(at) = rest.find("\\u") {
-        // An escaped backslash before the `u` is no escape of a character.
+        // An escaped backslash before the `u` is not a character escape.
         let escaped = rest[..at].bytes().rev().take_while(|b| *b == b'\\').count() % 2 == 1;
         let unit = |from: usize| u16::from_str_radix(rest.get(from + 2..from + 6)?, 16).ok();
         let paired = rest.get(at + 6..at + 8) == Some("\\u")
@@ -220,7 +214,7 @@ fn without_half_surrogates(text: &str) -> String {
     whole
 }
 
-/// The outcome of a case of the JSONata suite.
+/// Runs a case of the JSONata suite.
 fn jsonata_case(case: &Value, datasets: &Value) -> Result<(), String> {
     let document = match case.get("dataset") {
         Some(Value::String(name)) => datasets.get(name),
@@ -269,5 +263,5 @@ fn the_jsonata_suite_passes() {
         let id = format!("{}/{}#{}", part("group"), part("file"), part("i"));
         outcomes.insert(id, jsonata_case(case, &document["datasets"]));
     }
-    settle(file, &outcomes, left_out);
+    compare_failures(file, &outcomes, left_out);
 }

@@ -1,10 +1,5 @@
-//! Whole executions, as AWS recorded them: definition, input and what tasks
-//! answered, against what came of it. The cases are not part of this
-//! repository; without them the test says so and passes.
-//!
-//! `known_failures_executions.txt` lists the cases that fail, each with its
-//! reason. A case that fails and is not listed fails the test, and so does one
-//! that is listed and passes.
+//! Whole executions, recorded on AWS: definition, input and task results, and the
+//! outcome. See the parent module for the files.
 
 use std::collections::BTreeMap;
 
@@ -21,11 +16,11 @@ const FILES: &[&str] = &[
 ];
 
 #[test]
-fn executions_go_as_aws_recorded_them() {
+fn executions_match_the_recordings_of_aws() {
     let Some(directory) = super::directory() else {
         return;
     };
-    let known = super::known(include_str!("known_failures_executions.txt"));
+    let known = super::parse_known(include_str!("known_failures_executions.txt"));
     let mut failed = BTreeMap::new();
     for file in FILES {
         let text = std::fs::read_to_string(directory.join(format!("{file}.json"))).unwrap();
@@ -42,7 +37,7 @@ fn executions_go_as_aws_recorded_them() {
         let wrong = failed.len() - before;
         eprintln!("{file}: {} of {} pass", cases.len() - wrong, cases.len());
     }
-    super::settle("known_failures_executions.txt", &known, &failed);
+    super::compare_with_known("known_failures_executions.txt", &known, &failed);
 }
 
 fn outcome(case: &TestCase) -> Result<(), String> {
@@ -55,10 +50,10 @@ fn outcome(case: &TestCase) -> Result<(), String> {
     }
 }
 
-/// Where runs do not mix, an event also has the number that AWS gave it, and
-/// follows the event that it followed there.
+/// Where the events of runs do not interleave, ids and previous ids of events equal
+/// those on AWS.
 #[test]
-fn events_follow_each_other_as_on_aws() {
+fn event_ids_match_aws() {
     let Some(directory) = super::directory() else {
         return;
     };
@@ -106,10 +101,10 @@ fn events_follow_each_other_as_on_aws() {
         }
     }
     eprintln!(
-        "{} of {compared} histories are numbered alike",
+        "{} of {compared} histories have the same event ids",
         compared - different.len()
     );
-    // The activity that was deleted, and the Map whose tasks all time out at
-    // once: AWS notices all four, we the first.
+    // Known differences: a deleted activity, and a Map whose four tasks time out at
+    // the same time: AWS records all four timeouts, we record the first.
     assert!(different.len() <= 2, "{}", different.join("\n"));
 }

@@ -1,9 +1,9 @@
-//! Cases that others have recorded, which are not part of this repository: where
-//! they are, and what of them is known to go otherwise here.
+//! Recorded cases from AWS and other projects. They are not part of this repository;
+//! without them the tests print a message and pass.
 //!
-//! A list of those has a line each: the file and the case's id, ` :: `, and the
-//! reason. A case that fails and is not listed fails the test, and so does one
-//! that is listed and passes.
+//! The `known_*.txt` files list the cases with a different result here, one per line:
+//! the file and the id of the case, ` :: `, and the reason. A test fails if an unlisted
+//! case fails, or if a listed case passes.
 
 mod data;
 mod executions;
@@ -13,25 +13,25 @@ mod verdicts;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// The directory that `BALLAST_ASL_CASES` names, else one beside the checkout.
-/// Without one, the test says that it is skipped.
+/// The directory with the cases: `BALLAST_ASL_CASES`, or one next to the checkout.
+/// Prints a message if there is none.
 pub(crate) fn directory() -> Option<PathBuf> {
     let directory = std::env::var_os("BALLAST_ASL_CASES").map_or_else(
         || {
-            let beside = ["..", "..", "shared", "asl-cases"];
-            Path::new(env!("CARGO_MANIFEST_DIR")).join(beside.iter().collect::<PathBuf>())
+            let default = ["..", "..", "shared", "asl-cases"];
+            Path::new(env!("CARGO_MANIFEST_DIR")).join(default.iter().collect::<PathBuf>())
         },
         PathBuf::from,
     );
     if !directory.is_dir() {
-        eprintln!("skipped: there are no cases; name their directory in BALLAST_ASL_CASES");
+        eprintln!("skipped: no recorded cases; set BALLAST_ASL_CASES to their directory");
         return None;
     }
     Some(directory)
 }
 
-/// The cases of a list.
-pub(crate) fn known(list: &str) -> BTreeSet<String> {
+/// Parses a list of known differences.
+pub(crate) fn parse_known(list: &str) -> BTreeSet<String> {
     list.lines()
         .filter(|line| !line.is_empty() && !line.starts_with("# "))
         .map(|line| {
@@ -42,9 +42,12 @@ pub(crate) fn known(list: &str) -> BTreeSet<String> {
         .collect()
 }
 
-/// Compares what failed with what is known to fail; `list` is the name of the
-/// file that says so.
-pub(crate) fn settle(list: &str, known: &BTreeSet<String>, failed: &BTreeMap<String, String>) {
+/// Compares the failures with the known ones. `list` is the file name of the list.
+pub(crate) fn compare_with_known(
+    list: &str,
+    known: &BTreeSet<String>,
+    failed: &BTreeMap<String, String>,
+) {
     let unlisted: Vec<String> = failed
         .iter()
         .filter(|(id, _)| !known.contains(*id))
@@ -52,16 +55,16 @@ pub(crate) fn settle(list: &str, known: &BTreeSet<String>, failed: &BTreeMap<Str
         .collect();
     assert!(
         unlisted.is_empty(),
-        "{} cases fail; mend them, or list them in tests/language/recorded/{list} with the reason:\n{}",
+        "{} cases fail; fix them, or list them in tests/language/recorded/{list} with the reason:\n{}",
         unlisted.len(),
         unlisted.join("\n")
     );
-    let mended: Vec<&String> = known
+    let fixed: Vec<&String> = known
         .iter()
         .filter(|id| !failed.contains_key(*id))
         .collect();
     assert!(
-        mended.is_empty(),
-        "these pass now, or are gone; remove them from tests/language/recorded/{list}: {mended:#?}"
+        fixed.is_empty(),
+        "these pass now, or no longer exist; remove them from tests/language/recorded/{list}: {fixed:#?}"
     );
 }

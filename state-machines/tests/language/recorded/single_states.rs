@@ -1,10 +1,8 @@
-//! Single states, as AWS's TestState runs them: a state, its input and what
-//! its task answers, against what came of it. The cases are not part of this
-//! repository; without them the test says so and passes.
+//! Single states, recorded with TestState on AWS: a state, its input and the result of
+//! its task, and the outcome. See the parent module for the files.
 //!
-//! Left out are requests that AWS refuses, for the request and not for the
-//! state; those that put a result in the place of a whole Map or Parallel; and
-//! those that bring a context object or variables of their own.
+//! Skipped are requests that AWS rejects because of the request itself, mocked results
+//! for a whole Map or Parallel, and requests with their own context object or variables.
 
 use ballast_state_machines::core::{
     Effect, Execution, ExecutionEvent, ExecutionLimits, ExecutionStart, ExecutionStatus,
@@ -14,7 +12,7 @@ use ballast_state_machines::language::Definition;
 use serde_json::{Map, Value, json};
 
 #[test]
-fn states_do_what_aws_says_they_do() {
+fn states_match_aws() {
     let Some(text) = cases() else {
         return;
     };
@@ -28,7 +26,7 @@ fn states_do_what_aws_says_they_do() {
         }
     }
     let all = passed + failed.len();
-    eprintln!("test-state: {passed} of {all} pass; {left_out} are left out");
+    eprintln!("test-state: {passed} of {all} pass; {left_out} are skipped");
     assert!(failed.is_empty(), "{}", failed.join("\n"));
 }
 
@@ -38,7 +36,7 @@ fn outcome(case: &Value) -> Option<Result<(), String>> {
     if case["is_error"] == true || own.iter().any(|name| request.get(name).is_some()) {
         return None;
     }
-    let (name, state, language) = state_of(case)?;
+    let (name, state, language) = tested_state(case)?;
     let kind = state["Type"].as_str()?;
     let is_mocked = request.get("mock").is_some();
     match kind {
@@ -46,17 +44,17 @@ fn outcome(case: &Value) -> Option<Result<(), String>> {
         "Map" | "Parallel" => return None,
         _ => {}
     }
-    let definition = alone(&name, &state, language.as_ref());
+    let definition = single_state_machine(&name, &state, language.as_ref());
     let definition = match Definition::parse(&definition.to_string()) {
         Ok(definition) => definition,
-        Err(problems) => return Some(Err(format!("it is refused: {problems:?}"))),
+        Err(problems) => return Some(Err(format!("the definition is rejected: {problems:?}"))),
     };
-    let found = play(&definition, &name, request);
+    let found = run_state(&definition, &name, request);
     Some(compare(&found, &case["response"]))
 }
 
-/// The state, its name, and the query language of the machine around it.
-fn state_of(case: &Value) -> Option<(String, Value, Option<Value>)> {
+/// The name of the state, the state, and the query language of its machine.
+fn tested_state(case: &Value) -> Option<(String, Value, Option<Value>)> {
     let definition = &case["definition"];
     if definition.get("Type").is_some() {
         return Some(("StateName".to_owned(), definition.clone(), None));
@@ -80,8 +78,8 @@ fn find(machine: &Value, name: &str) -> Option<Value> {
     })
 }
 
-/// A machine of the one state, and of what it leads to.
-fn alone(name: &str, state: &Value, language: Option<&Value>) -> Value {
+/// A machine with this state and placeholders for its targets.
+fn single_state_machine(name: &str, state: &Value, language: Option<&Value>) -> Value {
     let mut states = Map::new();
     let mut targets = Vec::new();
     collect_targets(state, &mut targets);
@@ -111,8 +109,8 @@ fn collect_targets(value: &Value, targets: &mut Vec<String>) {
     }
 }
 
-/// What became of the state, in the form of a response.
-fn play(definition: &Definition, name: &str, request: &Value) -> Value {
+/// Runs the state and returns the result in the format of a TestState response.
+fn run_state(definition: &Definition, name: &str, request: &Value) -> Value {
     let input = match request["input"].as_str() {
         Some(text) => serde_json::from_str(text).unwrap(),
         None => json!({}),
@@ -267,7 +265,7 @@ fn compare(found: &Value, expected: &Value) -> Result<(), String> {
     Ok(())
 }
 
-/// Equal as JSON; context objects are all alike, and `<…>` stands for any text.
+/// Equal as JSON, except that all context objects are equal and `<…>` matches any string.
 fn alike(found: &Value, expected: &Value) -> bool {
     match (found, expected) {
         (Value::Object(found), Value::Object(expected)) => {

@@ -1,10 +1,5 @@
-//! The verdicts of others: definitions that AWS, or two validators, accept or
-//! refuse. The cases are not part of this repository; without them the test
-//! says so and passes.
-//!
-//! `known_verdicts.txt` lists the cases where we decide otherwise, each
-//! with its reason. A case that fails and is not listed fails the test, and
-//! so does one that is listed and passes.
+//! Definitions that AWS or two other validators accept or reject. See the parent module
+//! for the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -12,7 +7,7 @@ use std::path::Path;
 use ballast_state_machines::language::{Durability, check_for};
 use serde_json::Value;
 
-/// Where a verdict comes from: the file, and what its cases expect.
+/// The files, and the verdict that all cases of a file expect, if it is the same.
 const FILES: &[(&str, Option<bool>)] = &[
     ("validator-invalid", None),
     ("validator-valid", None),
@@ -25,19 +20,19 @@ const FILES: &[(&str, Option<bool>)] = &[
 ];
 
 #[test]
-fn definitions_are_accepted_and_refused_as_by_others() {
+fn verdicts_match_other_validators() {
     let Some(directory) = super::directory() else {
         return;
     };
-    let known = super::known(include_str!("known_verdicts.txt"));
+    let known = super::parse_known(include_str!("known_verdicts.txt"));
     let mut failed = BTreeMap::new();
     for (file, accepted) in FILES {
         check_file(&directory, file, *accepted, &known, &mut failed);
     }
-    super::settle("known_verdicts.txt", &known, &failed);
+    super::compare_with_known("known_verdicts.txt", &known, &failed);
 }
 
-/// Runs the cases of a file, prints how many pass, and notes those that fail.
+/// Runs the cases of a file, prints how many pass, and collects the failures.
 fn check_file(
     directory: &Path,
     file: &str,

@@ -1,4 +1,4 @@
-//! A case: what breaks a rule, and what keeps it.
+//! A case: a definition that violates a rule, and one that follows it.
 
 use std::fmt;
 
@@ -6,20 +6,20 @@ use serde_json::{Value, json};
 
 /// A rule by example.
 #[derive(Debug)]
-pub(crate) struct Case {
-    /// The code of the problem that is found.
+pub(crate) struct RuleCase {
+    /// The code of the expected problem.
     pub(crate) code: &'static str,
-    /// Where it is found.
+    /// The expected location.
     pub(crate) at: String,
-    /// What its message says, among other things.
+    /// A part of the expected message.
     pub(crate) says: &'static str,
-    /// A definition that breaks the rule.
+    /// A definition that violates the rule.
     pub(crate) broken: String,
-    /// A definition that keeps it.
-    pub(crate) kept: String,
+    /// A definition that follows the rule.
+    pub(crate) accepted: String,
 }
 
-impl fmt::Display for Case {
+impl fmt::Display for RuleCase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}: {}", self.code, self.at, self.broken)
     }
@@ -31,26 +31,26 @@ pub(crate) fn whole(
     at: &str,
     says: &'static str,
     broken: Value,
-    kept: Value,
-) -> Case {
-    Case {
+    accepted: Value,
+) -> RuleCase {
+    RuleCase {
         code,
         at: at.to_owned(),
         says,
         broken: broken.to_string(),
-        kept: kept.to_string(),
+        accepted: accepted.to_string(),
     }
 }
 
-/// A case of one state `S`, beside a state `T` that it may lead to.
+/// A case of one state `S`, with a target state `T` if needed.
 pub(crate) fn state(
     code: &'static str,
     at: &str,
     says: &'static str,
     broken: Value,
-    kept: Value,
-) -> Case {
-    whole(code, at, says, around(&broken), around(&kept))
+    accepted: Value,
+) -> RuleCase {
+    whole(code, at, says, around(&broken), around(&accepted))
 }
 
 /// As [`state`], in JSONata.
@@ -59,14 +59,14 @@ pub(crate) fn jsonata(
     at: &str,
     says: &'static str,
     mut broken: Value,
-    mut kept: Value,
-) -> Case {
+    mut accepted: Value,
+) -> RuleCase {
     broken["QueryLanguage"] = json!("JSONata");
-    kept["QueryLanguage"] = json!("JSONata");
-    state(code, at, says, broken, kept)
+    accepted["QueryLanguage"] = json!("JSONata");
+    state(code, at, says, broken, accepted)
 }
 
-/// A definition around a state; `T` is there only if something leads to it.
+/// A definition with the state `S`, and `T` if `S` has a transition to it.
 fn around(state: &Value) -> Value {
     let mut states = json!({ "S": state });
     if state.to_string().contains(r#":"T""#) {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::case::{Case, jsonata, state, task, with};
+use super::case::{RuleCase, jsonata, state, task, with};
 
 fn retry(more: Value) -> Value {
     task(json!({"Retry": [with(json!({"ErrorEquals": ["E"]}), more)]}))
@@ -12,7 +12,7 @@ fn catch(handlers: Value) -> Value {
     task(json!({"Catch": handlers}))
 }
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<RuleCase> {
     let full = json!({"IntervalSeconds": 1, "MaxAttempts": 0, "BackoffRate": 1.0, "MaxDelaySeconds": 2, "JitterStrategy": "FULL", "Comment": "c"});
     let good = catch(
         json!([{"ErrorEquals": ["E", "F"], "Next": "T", "ResultPath": null}, {"ErrorEquals": ["States.ALL"], "Next": "T"}]),

@@ -1,10 +1,10 @@
-//! Which fields may and must stand where, and of which type they are.
+//! Required, allowed and typed fields.
 
 use serde_json::json;
 
-use super::case::{Case, jsonata, state, task, whole};
+use super::case::{RuleCase, jsonata, state, task, whole};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<RuleCase> {
     let end = json!({"Type": "Pass", "End": true});
     let good = json!({"StartAt": "S", "States": {"S": end}});
     let rule = json!({"Variable": "$.x", "IsNull": true, "Next": "T"});

@@ -1,14 +1,14 @@
-//! Where states lead, and how they are called.
+//! Transitions and names of states.
 
 use serde_json::{Value, json};
 
-use super::case::{Case, state, whole};
+use super::case::{RuleCase, state, whole};
 
 fn two(first: Value, second: Value) -> Value {
     json!({"StartAt": "A", "States": {"A": first, "B": second}})
 }
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<RuleCase> {
     let end = json!({"Type": "Pass", "End": true});
     let to_b = json!({"Type": "Pass", "Next": "B"});
     let to_a = json!({"Type": "Pass", "Next": "A"});
@@ -43,7 +43,7 @@ pub(crate) fn cases() -> Vec<Case> {
         whole("unreachable", "/States/B", "no transition leads to \"B\"",
             two(end.clone(), end.clone()), two(to_b.clone(), end.clone())),
         whole("unreachable", "/States/B", "no transition leads to \"B\"",
-            // A state that leads to itself is not reached by that.
+            // A transition to itself does not make a state reachable.
             two(end.clone(), json!({"Type": "Pass", "Next": "B"})), two(to_b.clone(), end.clone())),
         whole("no-end", "/States", "never ends",
             two(to_b.clone(), to_a), two(to_b.clone(), json!({"Type": "Fail"}))),
@@ -56,43 +56,43 @@ pub(crate) fn cases() -> Vec<Case> {
             json!({"Type": "Pass", "End": false}), json!({"Type": "Pass", "End": true})),
         whole("state-name", "/States/", "1 to 80",
             json!({"StartAt": "", "States": {"": end}}), json!({"StartAt": "x", "States": {"x": end}})),
-        Case {
+        RuleCase {
             code: "state-name",
             at: format!("/States/{long}"),
             says: "81",
             broken: json!({"StartAt": long, "States": {long.as_str(): end}}).to_string(),
-            kept: json!({"StartAt": "ü".repeat(80), "States": {"ü".repeat(80): end}}).to_string(),
+            accepted: json!({"StartAt": "ü".repeat(80), "States": {"ü".repeat(80): end}}).to_string(),
         },
         state("duplicate-state", "/States/S/Branches/1/States/A", "another state named \"A\" at /States/S/Branches/0/States/A",
             fan("A", "A"), fan("A", "B")),
         state("duplicate-state", "/States/S/Branches/0/States/S", "rename one", fan("S", "B"), fan("A", "B")),
-        Case {
+        RuleCase {
             code: "duplicate-key",
             at: "/States/A".to_owned(),
-            says: "twice",
+            says: "duplicate key",
             broken: r#"{"StartAt": "A", "States": {"A": {"Type": "Succeed"}, "A": {"Type": "Fail"}}}"#.to_owned(),
-            kept: r#"{"StartAt": "A", "States": {"A": {"Type": "Pass", "Next": "B"}, "B": {"Type": "Fail"}}}"#.to_owned(),
+            accepted: r#"{"StartAt": "A", "States": {"A": {"Type": "Pass", "Next": "B"}, "B": {"Type": "Fail"}}}"#.to_owned(),
         },
-        Case {
+        RuleCase {
             code: "not-json",
             at: "".to_owned(),
             says: "line 2 column",
             broken: "{\"StartAt\":\n A}".to_owned(),
-            kept: json!({"StartAt": "A", "States": {"A": end}}).to_string(),
+            accepted: json!({"StartAt": "A", "States": {"A": end}}).to_string(),
         },
-        Case {
+        RuleCase {
             code: "too-deep",
             at: "".to_owned(),
             says: "nested deeper than 127 levels",
             broken: format!("{}{}", "[".repeat(128), "]".repeat(128)),
-            kept: json!({"StartAt": "A", "States": {"A": end}}).to_string(),
+            accepted: json!({"StartAt": "A", "States": {"A": end}}).to_string(),
         },
-        Case {
+        RuleCase {
             code: "too-large",
             at: "".to_owned(),
             says: "1048576",
             broken: format!("{}{}", json!({"StartAt": "A", "States": {"A": end}}), " ".repeat(1024 * 1024)),
-            kept: format!("{}{}", json!({"StartAt": "A", "States": {"A": end}}), " ".repeat(1024 * 1000)),
+            accepted: format!("{}{}", json!({"StartAt": "A", "States": {"A": end}}), " ".repeat(1024 * 1000)),
         },
         whole("no-way-out", "/States/B", "\"B\" cannot reach an end",
             json!({"StartAt": "A", "States": {
@@ -104,7 +104,7 @@ pub(crate) fn cases() -> Vec<Case> {
             loop_of(json!({"Type": "Pass", "Next": "C"})),
             loop_of(json!({"Type": "Wait", "Seconds": 1, "Next": "C"}))),
         whole("cycle-without-wait", "/States/A", "put a Wait between",
-            // A Wait within a state counts as one.
+            // A nested Wait counts too.
             loop_of(json!({"Type": "Parallel", "Next": "C", "Branches": [branch("I")]})),
             loop_of(json!({"Type": "Parallel", "Next": "C", "Branches": [
                 {"StartAt": "I", "States": {"I": {"Type": "Wait", "Seconds": 1, "End": true}}}]}))),

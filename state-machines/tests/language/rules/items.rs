@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::case::{Case, jsonata, state, with};
+use super::case::{RuleCase, jsonata, state, with};
 
 fn machine() -> Value {
     json!({"StartAt": "I", "States": {"I": {"Type": "Pass", "End": true}}})
@@ -16,7 +16,7 @@ fn map(more: Value) -> Value {
 }
 
 /// A distributed Map.
-fn far(more: Value) -> Value {
+fn distributed_map(more: Value) -> Value {
     let config = json!({"ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": "STANDARD"}});
     let processor = with(machine(), config);
     with(
@@ -30,18 +30,18 @@ fn config(config: Value) -> Value {
 }
 
 fn reader(config: Value) -> Value {
-    far(json!({"ItemReader": {"Resource": "r", "ReaderConfig": config}}))
+    distributed_map(json!({"ItemReader": {"Resource": "r", "ReaderConfig": config}}))
 }
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<RuleCase> {
     let mut cases = parallel();
     cases.extend(processor());
     cases.extend(numbers());
-    cases.extend(around());
+    cases.extend(reader_and_writer());
     cases
 }
 
-fn parallel() -> Vec<Case> {
+fn parallel() -> Vec<RuleCase> {
     let good = json!({"Type": "Parallel", "Branches": [machine()], "End": true});
     vec![
         state(
@@ -75,7 +75,7 @@ fn parallel() -> Vec<Case> {
     ]
 }
 
-fn processor() -> Vec<Case> {
+fn processor() -> Vec<RuleCase> {
     let old = json!({"Type": "Map", "Iterator": machine(), "End": true});
     vec![
         state(
@@ -125,7 +125,7 @@ fn processor() -> Vec<Case> {
             "/States/S/ItemProcessor/ProcessorConfig",
             "ExecutionType",
             config(json!({"Mode": "DISTRIBUTED"})),
-            far(json!({})),
+            distributed_map(json!({})),
         ),
         state(
             "not-one-of",
@@ -165,7 +165,7 @@ fn processor() -> Vec<Case> {
     ]
 }
 
-fn numbers() -> Vec<Case> {
+fn numbers() -> Vec<RuleCase> {
     vec![
         state(
             "out-of-range",
@@ -185,15 +185,15 @@ fn numbers() -> Vec<Case> {
             "out-of-range",
             "/States/S/ToleratedFailurePercentage",
             "from 0 to 100",
-            far(json!({"ToleratedFailurePercentage": 100.5})),
-            far(json!({"ToleratedFailurePercentage": 99.5})),
+            distributed_map(json!({"ToleratedFailurePercentage": 100.5})),
+            distributed_map(json!({"ToleratedFailurePercentage": 99.5})),
         ),
         jsonata(
             "wrong-type",
             "/States/S/ToleratedFailureCount",
             "a whole number",
-            far(json!({"ToleratedFailureCount": "3"})),
-            far(json!({"ToleratedFailureCount": "{% 3 %}"})),
+            distributed_map(json!({"ToleratedFailureCount": "3"})),
+            distributed_map(json!({"ToleratedFailureCount": "{% 3 %}"})),
         ),
         state(
             "out-of-range",
@@ -213,55 +213,57 @@ fn numbers() -> Vec<Case> {
             "out-of-range",
             "/States/S/ItemBatcher/MaxItemsPerBatch",
             "at least 1",
-            far(json!({"ItemBatcher": {"MaxItemsPerBatch": 0}})),
-            far(json!({"ItemBatcher": {"MaxItemsPerBatch": 1}})),
+            distributed_map(json!({"ItemBatcher": {"MaxItemsPerBatch": 0}})),
+            distributed_map(json!({"ItemBatcher": {"MaxItemsPerBatch": 1}})),
         ),
         state(
             "out-of-range",
             "/States/S/ItemBatcher/MaxInputBytesPerBatch",
             "262144",
-            far(json!({"ItemBatcher": {"MaxInputBytesPerBatch": 262_145}})),
-            far(json!({"ItemBatcher": {"MaxInputBytesPerBatch": 262_144, "BatchInput": {}}})),
+            distributed_map(json!({"ItemBatcher": {"MaxInputBytesPerBatch": 262_145}})),
+            distributed_map(
+                json!({"ItemBatcher": {"MaxInputBytesPerBatch": 262_144, "BatchInput": {}}}),
+            ),
         ),
     ]
 }
 
-fn around() -> Vec<Case> {
+fn reader_and_writer() -> Vec<RuleCase> {
     let csv = json!({"InputType": "CSV", "CSVHeaderLocation": "GIVEN", "CSVHeaders": ["a"], "CSVDelimiter": "TAB"});
     vec![
         state(
             "label",
             "/States/S/Label",
             "1 to 40",
-            far(json!({"Label": "x".repeat(41)})),
-            far(json!({"Label": "x".repeat(40)})),
+            distributed_map(json!({"Label": "x".repeat(41)})),
+            distributed_map(json!({"Label": "x".repeat(40)})),
         ),
         state(
             "label",
             "/States/S/Label",
             "cannot hold ' '",
-            far(json!({"Label": "a b"})),
-            far(json!({"Label": "größe-1"})),
+            distributed_map(json!({"Label": "a b"})),
+            distributed_map(json!({"Label": "größe-1"})),
         ),
         state(
             "label",
             "/States/S/Label",
             "cannot hold",
-            far(json!({"Label": "a\u{9f}"})),
-            far(json!({"Label": "a"})),
+            distributed_map(json!({"Label": "a\u{9f}"})),
+            distributed_map(json!({"Label": "a"})),
         ),
         state(
             "not-distributed",
             "/States/S/ItemBatcher",
             "DISTRIBUTED",
             map(json!({"ItemBatcher": {"MaxItemsPerBatch": 1}})),
-            far(json!({"ItemBatcher": {"MaxItemsPerBatch": 1}})),
+            distributed_map(json!({"ItemBatcher": {"MaxItemsPerBatch": 1}})),
         ),
         state(
             "missing-field",
             "/States/S/ItemReader",
             "\"Resource\" is missing",
-            far(json!({"ItemReader": {}})),
+            distributed_map(json!({"ItemReader": {}})),
             reader(json!({})),
         ),
         state(
@@ -289,15 +291,15 @@ fn around() -> Vec<Case> {
             "missing-field",
             "/States/S/ResultWriter",
             "\"Resource\" is missing",
-            far(json!({"ResultWriter": {}})),
-            far(json!({"ResultWriter": {"WriterConfig": {"OutputType": "JSONL"}}})),
+            distributed_map(json!({"ResultWriter": {}})),
+            distributed_map(json!({"ResultWriter": {"WriterConfig": {"OutputType": "JSONL"}}})),
         ),
         state(
             "not-one-of",
             "/States/S/ResultWriter/WriterConfig/Transformation",
             "COMPACT",
-            far(json!({"ResultWriter": {"WriterConfig": {"Transformation": "ALL"}}})),
-            far(
+            distributed_map(json!({"ResultWriter": {"WriterConfig": {"Transformation": "ALL"}}})),
+            distributed_map(
                 json!({"ResultWriter": {"Resource": "r", "Parameters": {}, "WriterConfig": {"Transformation": "FLATTEN"}}}),
             ),
         ),

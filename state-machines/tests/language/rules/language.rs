@@ -3,9 +3,9 @@
 use ballast_state_machines::language::{Durability, ProblemCode, check, check_for};
 use serde_json::{Value, json};
 
-use super::case::{Case, jsonata, state, task, whole};
+use super::case::{RuleCase, jsonata, state, task, whole};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<RuleCase> {
     let machine = |language: &str, state: Value| json!({"QueryLanguage": language, "StartAt": "S", "States": {"S": state}});
     let pass = json!({"Type": "Pass", "End": true});
     let in_path = json!({"Type": "Pass", "QueryLanguage": "JSONPath", "End": true});
@@ -92,7 +92,7 @@ pub(crate) fn cases() -> Vec<Case> {
 }
 
 #[test]
-fn states_within_a_state_have_the_language_of_the_definition() {
+fn nested_states_have_the_language_of_the_definition() {
     let nested = |inner: Value| {
         json!({"StartAt": "S", "States": {"S": {"Type": "Map", "QueryLanguage": "JSONata", "Items": [1], "End": true,
             "ItemProcessor": {"StartAt": "I", "States": {"I": inner}}}}})
@@ -105,7 +105,7 @@ fn states_within_a_state_have_the_language_of_the_definition() {
 }
 
 #[test]
-fn an_express_machine_waits_for_nobody() {
+fn express_machines_cannot_wait() {
     let run = |resource: &str, durability| {
         let text = json!({"StartAt": "S", "States": {"S": {"Type": "Task", "Resource": resource, "End": true}}});
         let checked = check_for(&text.to_string(), durability);
@@ -126,7 +126,7 @@ fn an_express_machine_waits_for_nobody() {
 }
 
 #[test]
-fn the_runs_of_a_distributed_map_may_be_express() {
+fn iterations_of_a_distributed_map_can_be_express() {
     let text = |kind: &str| {
         json!({"StartAt": "S", "States": {"S": {"Type": "Map", "End": true, "ItemProcessor": {
             "ProcessorConfig": {"Mode": "DISTRIBUTED", "ExecutionType": kind},

@@ -1,5 +1,5 @@
-//! Every rule by example: a definition that breaks it and is refused at the
-//! right place, and its neighbour that keeps it and is accepted.
+//! Every rule by example: a definition that violates it and is rejected at the right
+//! location, and a similar one that is accepted.
 
 mod case;
 mod errors;
@@ -13,9 +13,9 @@ mod values;
 use std::collections::BTreeSet;
 
 use ballast_state_machines::language::{ProblemCode, ProblemSeverity, check};
-use case::Case;
+use case::RuleCase;
 
-fn all() -> Vec<Case> {
+fn all() -> Vec<RuleCase> {
     [
         errors::cases(),
         fields::cases(),
@@ -31,7 +31,7 @@ fn all() -> Vec<Case> {
 }
 
 #[test]
-fn what_breaks_a_rule_is_told_where_it_stands() {
+fn violations_are_reported_with_their_location() {
     for case in all() {
         let checked = check(&case.broken);
         let found = checked
@@ -58,16 +58,16 @@ fn what_breaks_a_rule_is_told_where_it_stands() {
 }
 
 #[test]
-fn what_keeps_a_rule_is_accepted() {
+fn valid_definitions_are_accepted() {
     for case in all() {
-        let checked = check(&case.kept);
+        let checked = check(&case.accepted);
         let noted = checked
             .problems
             .iter()
             .any(|problem| problem.code.as_str() == case.code);
         assert!(
             checked.definition.is_some() && !noted,
-            "{case}\nits neighbour is not accepted: {:#?}",
+            "{case}\nthe valid definition is not accepted: {:#?}",
             checked.problems
         );
     }
@@ -75,7 +75,7 @@ fn what_keeps_a_rule_is_accepted() {
 
 #[test]
 fn every_rule_has_a_case() {
-    // Read by `data`: see the test below.
+    // Parsed by `data`: see the test in `values`.
     let elsewhere = [
         ProblemCode::Path,
         ProblemCode::Template,
@@ -105,18 +105,18 @@ fn codes_are_kebab_case_and_unique() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let text = r#"{"StartAt": "A", "Extra": 1, "States": {
         "A": {"Type": "Task", "Resource": 5, "TimeoutSeconds": 0, "Next": "B"},
         "B": {"Type": "Wait", "Next": "C"},
         "C": {"Type": "Sleep"}}}"#;
-    let told: Vec<String> = check(text)
+    let reported: Vec<String> = check(text)
         .problems
         .iter()
         .map(ToString::to_string)
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
             r#"/Extra: a state machine has no field "Extra""#,
             "/States/A/Resource: this must be a text, and is a number",

@@ -1,11 +1,11 @@
-//! Substitutions that are not filled in, and what `$states` has where.
+//! Unfilled substitutions, and the available fields of `$states`.
 
 use ballast_state_machines::language::{ProblemCode, check, draw};
 use serde_json::{Value, json};
 
-use super::case::{Case, jsonata, state, task, with};
+use super::case::{RuleCase, jsonata, state, task, with};
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<RuleCase> {
     let mut cases = vec![state(
         "unfilled",
         "/States/S/TimeoutSeconds",
@@ -68,10 +68,10 @@ pub(crate) fn cases() -> Vec<Case> {
     cases
 }
 
-/// Wherever a value can stand, so can a token. Each document is one that is
-/// right but for the token.
+/// A substitution can replace any value. Each document is valid except for its
+/// substitution.
 #[test]
-fn no_token_makes_a_definition_invalid() {
+fn substitutions_do_not_make_a_definition_invalid() {
     for document in with_tokens() {
         let checked = check(&document.to_string());
         let errors: Vec<_> = checked
@@ -85,7 +85,7 @@ fn no_token_makes_a_definition_invalid() {
             .filter(|one| one.code == ProblemCode::Unfilled)
             .count();
         assert!(unfilled > 0, "{document}");
-        // It can be drawn, and says that it cannot be run.
+        // It can be drawn, but not run.
         if let Some(definition) = &checked.definition {
             assert_eq!(definition.unfilled().len(), unfilled, "{document}");
             let marks = draw::Marks::default();
@@ -93,7 +93,7 @@ fn no_token_makes_a_definition_invalid() {
             draw::mermaid(definition, &marks);
             draw::dot(definition, &marks);
         } else {
-            // Only where it stands for states themselves there is nothing to draw.
+            // Only a substitution in place of the states leaves nothing to draw.
             let text = document.to_string().replace('[', "");
             let is_shapeless = ["Type", "States", "Branches", "Choices", "ItemProcessor"]
                 .iter()
@@ -103,9 +103,9 @@ fn no_token_makes_a_definition_invalid() {
     }
 }
 
-/// What is wrong beside a token stays wrong.
+/// Errors outside of a substitution remain errors.
 #[test]
-fn a_token_excuses_nothing_but_its_own_value() {
+fn errors_outside_of_substitutions_remain() {
     let wrong = [
         (task(json!({"Timeout": "${X}"})), ProblemCode::UnknownField),
         (
@@ -175,7 +175,7 @@ fn with_tokens() -> Vec<Value> {
         document[name] = json!("${X}");
         documents.push(document);
     }
-    // In which language it is will be known when it is filled in.
+    // The query language is unknown until it is filled in.
     documents.push(json!({"StartAt": "S", "QueryLanguage": "${X}", "States": {
         "S": {"Type": "Pass", "Output": "{% 1 %}", "End": true}}}));
     documents.push(json!({"StartAt": "S", "States": {
@@ -183,10 +183,10 @@ fn with_tokens() -> Vec<Value> {
     documents
 }
 
-type Fields = Vec<(&'static str, Value)>;
+type TokenFields = Vec<(&'static str, Value)>;
 
-/// Fields with tokens, and the states they are tried in.
-fn fields() -> Vec<(Fields, Value)> {
+/// TokenFields with substitutions, and the states to test them in.
+fn fields() -> Vec<(TokenFields, Value)> {
     let x = || json!("${X}");
     let retry = |name: &str| {
         let mut retrier = json!({"ErrorEquals": ["E"]});

@@ -1,9 +1,9 @@
-//! Numbers, times, variables, and values that are found when a state runs.
+//! Numbers, times, variables, and values that are resolved when a state runs.
 
 use ballast_state_machines::language::check;
 use serde_json::{Value, json};
 
-use super::case::{Case, jsonata, state, task, whole};
+use super::case::{RuleCase, jsonata, state, task, whole};
 
 fn wait(fields: Value) -> Value {
     super::case::with(json!({"Type": "Wait", "End": true}), fields)
@@ -13,8 +13,8 @@ fn assign(variables: Value) -> Value {
     json!({"Type": "Pass", "Assign": variables, "End": true})
 }
 
-/// A branch that assigns, a Map in another branch that does, and a catcher and
-/// a state around them.
+/// A branch with an assignment, a Map with one in another branch, and an outer catcher and
+/// state with assignments.
 fn scopes(branch: Value, items: Value, outer: &str) -> Value {
     json!({"StartAt": "P", "States": {
         "P": {"Type": "Parallel", "Next": "Z",
@@ -27,7 +27,7 @@ fn scopes(branch: Value, items: Value, outer: &str) -> Value {
         "Z": {"Type": "Pass", "Assign": {outer: 1}, "End": true}}})
 }
 
-pub(crate) fn cases() -> Vec<Case> {
+pub(crate) fn cases() -> Vec<RuleCase> {
     vec![
         state(
             "missing-field",
@@ -159,7 +159,7 @@ pub(crate) fn cases() -> Vec<Case> {
             "outer-variable",
             "/States/P/Branches/0/States/A/Assign/x.$",
             "at /States/Z/Assign/x;",
-            // The outer state comes after; that does not matter.
+            // The outer state may come later.
             scopes(json!({"x.$": "$.a"}), json!({}), "x"),
             scopes(json!({"y.$": "$.a"}), json!({}), "x"),
         ),
@@ -167,7 +167,7 @@ pub(crate) fn cases() -> Vec<Case> {
             "outer-variable",
             "/States/P/Branches/1/States/M/ItemProcessor/States/B/Assign/x",
             "so use another name here",
-            // Two machines further in; the branch beside is none around it.
+            // Two levels down; a sibling branch is not an outer machine.
             scopes(json!({"y": 1}), json!({"x": 1, "y": 2}), "x"),
             scopes(json!({"y": 1}), json!({"y": 2}), "x"),
         ),
@@ -192,7 +192,7 @@ pub(crate) fn cases() -> Vec<Case> {
             assign(json!({"states": 1})),
             assign(json!({"größe": 1})),
         ),
-        Case {
+        RuleCase {
             at: format!("/States/S/Assign/{}", "x".repeat(81)),
             ..state(
                 "variable-name",
@@ -205,9 +205,9 @@ pub(crate) fn cases() -> Vec<Case> {
     ]
 }
 
-/// What `data` reads: where it stands is told here.
+/// Syntax errors of `data` are reported with their location in the definition.
 #[test]
-fn what_data_cannot_read_is_told_with_its_place() {
+fn syntax_errors_are_reported_with_their_location() {
     let choice = json!({"Type": "Choice", "Choices": [{"Variable": "$.x", "IsNull": null, "Next": "T"}], "Default": "T"});
     let cases = [
         (
@@ -243,11 +243,11 @@ fn what_data_cannot_read_is_told_with_its_place() {
             states["T"] = json!({"Type": "Succeed"});
         }
         let checked = check(&json!({"StartAt": "S", "States": states}).to_string());
-        let told = checked
+        let is_reported = checked
             .problems
             .iter()
             .any(|problem| problem.code.as_str() == code && problem.path == at);
-        assert!(told, "{code} at {at}: {:#?}", checked.problems);
+        assert!(is_reported, "{code} at {at}: {:#?}", checked.problems);
         assert!(checked.definition.is_none());
     }
 }
