@@ -1,6 +1,6 @@
 //! `completions`: the script that teaches a shell our commands.
 
-use ballast_cli::{Failure, Screen, Verdict};
+use ballast_cli::{CliError, CommandOutcome, Screen};
 use clap::Command;
 use clap_complete::Shell;
 
@@ -16,10 +16,14 @@ pub(crate) struct CompletionsArgs {
 
 impl CompletionsArgs {
     /// Writes the script.
-    pub(crate) fn run(self, mut command: Command, screen: &Screen) -> Result<Verdict, Failure> {
+    pub(crate) fn run(
+        self,
+        mut command: Command,
+        screen: &Screen,
+    ) -> Result<CommandOutcome, CliError> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut command, "ballast", &mut script);
         screen.data(&script)?;
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 }

@@ -1,4 +1,4 @@
-//! This machine's clock and chance: the one place where they are read.
+//! The system clock and random numbers: the only place that reads them.
 
 use std::sync::OnceLock;
 

@@ -22,11 +22,10 @@ mod up;
 
 use std::process::ExitCode;
 
-use ballast_cli::{Failure, Globals, OperatorCommand, ResetTokenArgs, Screen, Verdict};
+use ballast_cli::{CliError, CommandOutcome, Globals, OperatorCommand, ResetTokenArgs, Screen};
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// A request makes and drops dozens of small things; the system's allocator
-/// took a sixth of its time.
+/// Each request allocates dozens of small objects; the system allocator took a sixth of its time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
@@ -50,7 +49,7 @@ enum Command {
     /// Run Ballast: router, admin API and embedded shards in one process
     #[command(after_help = help::UP)]
     Up(up::UpArgs),
-    /// Show a flash crowd, a move under fire and a kill -9, on a fleet of its own
+    /// Show a flash crowd, a migration under load and a kill -9, on a temporary fleet
     #[command(after_help = help::DEMO)]
     Demo(demo::DemoArgs),
     #[command(flatten)]
@@ -69,7 +68,7 @@ enum Command {
 }
 
 impl Command {
-    async fn run(self, globals: &Globals, screen: &Screen) -> Result<Verdict, Failure> {
+    async fn run(self, globals: &Globals, screen: &Screen) -> Result<CommandOutcome, CliError> {
         match self {
             Self::Up(args) => up::run(&args, screen).await.map_err(local),
             Self::Demo(args) => demo::run(&args, screen).await.map_err(local),
@@ -89,13 +88,13 @@ impl Command {
     }
 }
 
-/// Something failed on this machine; one line lists its causes.
-fn local(error: anyhow::Error) -> Failure {
-    Failure::local(format!("{error:#}"))
+/// Local error; one line lists its causes.
+fn local(error: anyhow::Error) -> CliError {
+    CliError::local(format!("{error:#}"))
 }
 
 fn main() -> ExitCode {
-    // The only provider in the build; a second call would be the only way to fail.
+    // The build has one provider; only a second call could fail.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -105,7 +104,7 @@ fn main() -> ExitCode {
     let done = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
-        .map_err(|error| Failure::local(format!("the runtime did not start: {error}")))
+        .map_err(|error| CliError::local(format!("the runtime did not start: {error}")))
         .and_then(|runtime| runtime.block_on(cli.command.run(&cli.globals, &screen)));
     match done {
         Ok(verdict) => verdict.exit_code(),

@@ -5,58 +5,57 @@ use clap::Args;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use super::time::When;
+use super::time::TimeArg;
 
-/// Of a command that creates something.
+/// Flags of commands that create a record.
 #[derive(Debug, Default, Args)]
-pub(crate) struct Creation {
-    /// Why: kept with the change in the audit log
+pub(crate) struct CreationArgs {
+    /// Reason, recorded in the audit log
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// Repeated with the same text within 24 hours, it happens once
+    /// Repeating the request with this key within 24 hours runs it once
     #[arg(long, value_name = "TEXT")]
     pub(crate) idempotency_key: Option<String>,
 }
 
-/// Of a command that changes something.
+/// Flags of commands that change a record.
 #[derive(Debug, Default, Args)]
-pub(crate) struct Guard {
-    /// Why: kept with the change in the audit log
+pub(crate) struct GuardArgs {
+    /// Reason, recorded in the audit log
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
-    /// Only if it is still at this version
+    /// Only if the record still has this version
     #[arg(long, value_name = "VERSION")]
     pub(crate) if_match: Option<u64>,
 }
 
-/// Of a command that lists.
+/// Flags of commands that list records.
 #[derive(Debug, Clone, Default, Args)]
-pub(crate) struct Paging {
-    /// How many at the most
+pub(crate) struct PagingArgs {
+    /// Maximum number of items
     #[arg(long, value_name = "N")]
     pub(crate) limit: Option<u32>,
-    /// Begin after this: the nextCursor of the page before
+    /// Start after this cursor: the nextCursor of the previous page
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
-    /// All of them, page after page
+    /// Fetch all pages
     #[arg(long)]
     pub(crate) all: bool,
 }
 
-/// A weight: any finite number; what is too small or too large, the server
-/// says. (NaN and infinity have no JSON.)
-pub(crate) fn weight(text: &str) -> Result<f64, String> {
+/// Parses a weight: any finite number. The server checks the range. (JSON has no NaN or infinity.)
+pub(crate) fn parse_weight(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(weight) if weight.is_finite() => Ok(weight),
         _ => Err("a weight is a number such as 1 or 2.5".to_owned()),
     }
 }
 
-/// A JSON object of the fields that were given.
+/// A JSON object that holds only the fields that have a value.
 #[derive(Debug, Default)]
-pub(crate) struct Fields(Map<String, Value>);
+pub(crate) struct JsonFields(Map<String, Value>);
 
-impl Fields {
+impl JsonFields {
     /// Adds a field if there is a value.
     pub(crate) fn with<T: Serialize>(mut self, name: &str, value: Option<T>) -> Self {
         if let Some(value) = value.and_then(|value| serde_json::to_value(value).ok()) {
@@ -65,11 +64,11 @@ impl Fields {
         self
     }
 
-    /// Adds when something ends. A distance is sent as one, so that the same
-    /// command sent again is the same request.
-    pub(crate) fn expiring(self, when: Option<When>, now: Timestamp) -> Self {
+    /// Adds an expiry. A duration is sent as a duration, so that repeating the command repeats the
+    /// same request.
+    pub(crate) fn with_expiry(self, when: Option<TimeArg>, now: Timestamp) -> Self {
         match when {
-            Some(When::Off(distance)) if distance.as_secs() > 0 => {
+            Some(TimeArg::Off(distance)) if distance.as_secs() > 0 => {
                 self.with("expiresInSeconds", Some(distance.as_secs()))
             }
             _ => self.with("expiresAt", when.map(|when| when.future(now))),
@@ -81,12 +80,12 @@ impl Fields {
         self.with(name, Some(list).filter(|list| !list.is_empty()))
     }
 
-    /// Adds a list if there is one, or an empty one to forget what is there.
+    /// Adds a list unless it is empty; `none` adds an empty list, which clears the field.
     pub(crate) fn with_list_or_none(self, name: &str, list: &[String], none: bool) -> Self {
         self.with(name, Some(list).filter(|list| none || !list.is_empty()))
     }
 
-    /// Adds a value if there is one, or `null` to lift what is there.
+    /// Adds a value if there is one; `null` clears the field.
     pub(crate) fn with_or_null<T: Serialize>(
         self,
         name: &str,
@@ -100,12 +99,12 @@ impl Fields {
         }
     }
 
-    /// Whether nothing was given.
+    /// Whether no field is set.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The object, if anything was given.
+    /// The object, unless it is empty.
     pub(crate) fn some(self) -> Option<Value> {
         Some(self)
             .filter(|fields| !fields.is_empty())
@@ -124,20 +123,20 @@ mod tests {
 
     #[test]
     fn a_weight_is_finite() {
-        assert_eq!(weight("2.5"), Ok(2.5));
+        assert_eq!(parse_weight("2.5"), Ok(2.5));
         assert_eq!(
-            weight("-1"),
+            parse_weight("-1"),
             Ok(-1.0),
             "the server says what is wrong with it"
         );
         for bad in ["NaN", "inf", "much"] {
-            assert!(weight(bad).is_err(), "{bad}");
+            assert!(parse_weight(bad).is_err(), "{bad}");
         }
     }
 
     #[test]
     fn only_what_was_given_is_sent() {
-        let fields = Fields::default()
+        let fields = JsonFields::default()
             .with("name", Some("Acme"))
             .with("weight", None::<f64>)
             .with_list("zones", &[] as &[String])

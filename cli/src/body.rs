@@ -1,5 +1,5 @@
-//! The API's bodies, as far as people are shown them. Fields we do not know
-//! are passed over: a newer server is no reason to fail.
+//! The parts of the API's bodies that the views show. Unknown fields are ignored, so that a newer
+//! server works.
 
 use ballast_domain::key::ApiKey;
 use ballast_domain::shard::Shard;
@@ -25,7 +25,7 @@ pub(crate) struct Page<T> {
     pub(crate) next_cursor: Option<String>,
 }
 
-/// A key with what is known of it.
+/// A key with its status and last use.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct KeyBody {
@@ -78,7 +78,7 @@ pub(crate) struct ShardBody {
 /// Where a tenant is and where it belongs.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Placement {
+pub(crate) struct PlacementBody {
     #[serde(rename = "tenantID")]
     pub(crate) tenant_id: String,
     #[serde(rename = "shardID")]
@@ -89,20 +89,20 @@ pub(crate) struct Placement {
     pub(crate) pin: Option<Pin>,
 }
 
-/// Who would move.
+/// Which slices would move.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Preview {
-    pub(crate) items: Vec<Move>,
+pub(crate) struct PreviewBody {
+    pub(crate) items: Vec<PreviewedMove>,
     pub(crate) slices_total: u64,
     pub(crate) moves_total: u64,
-    pub(crate) shards: Vec<Traffic>,
+    pub(crate) shards: Vec<ShardTraffic>,
 }
 
 /// One slice that would move.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Move {
+pub(crate) struct PreviewedMove {
     #[serde(rename = "tenantID")]
     pub(crate) tenant_id: String,
     pub(crate) slice: u32,
@@ -114,10 +114,10 @@ pub(crate) struct Move {
     pub(crate) already_due: bool,
 }
 
-/// What a shard would win and lose.
+/// The number of slices that a shard would gain and lose.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Traffic {
+pub(crate) struct ShardTraffic {
     #[serde(rename = "shardID")]
     pub(crate) shard_id: String,
     pub(crate) gains: u64,
@@ -126,9 +126,9 @@ pub(crate) struct Traffic {
     pub(crate) max_slices: u64,
 }
 
-/// One change of one thing.
+/// One change of one record.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Event {
+pub(crate) struct EventBody {
     #[serde(rename = "eventID")]
     pub(crate) event_id: u64,
     pub(crate) at: Timestamp,

@@ -1,33 +1,32 @@
-//! Asking before what cannot be undone — on a terminal only.
+//! Asks for confirmation before destructive commands, on a terminal only.
 
 use std::io::{self, BufRead, IsTerminal};
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::output::Screen;
 
-/// Goes on with `--yes`, or when a person at the terminal says so; where
-/// nobody can be asked, `--yes` is needed.
-pub(crate) fn confirm(screen: &Screen, yes: bool, what: &str) -> Result<(), Failure> {
+/// Returns on `--yes` or a confirmation at the terminal. Without a terminal, `--yes` is required.
+pub(crate) fn confirm(screen: &Screen, yes: bool, what: &str) -> Result<(), CliError> {
     if yes {
         return Ok(());
     }
     if !io::stdin().is_terminal() {
-        return Err(Failure::usage(
-            format!("this would {what}, and there is no terminal to ask at"),
-            "add --yes if that is what you want",
+        return Err(CliError::usage(
+            format!("this would {what}, and there is no terminal to confirm it"),
+            "add --yes to confirm",
         ));
     }
-    screen.note(&format!("This will {what}. Go on? [y/N]"));
+    screen.note(&format!("This will {what}. Continue? [y/N]"));
     let mut answer = String::new();
-    // An answer that cannot be read is no yes.
+    // An unreadable answer counts as no.
     let _ = io::stdin().lock().read_line(&mut answer);
     if matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
         Ok(())
     } else {
-        Err(Failure::refused_here(
+        Err(CliError::rejected_locally(
             "not-confirmed",
             "Nothing was changed",
-            "you did not say yes".to_owned(),
+            "not confirmed".to_owned(),
             "",
         ))
     }

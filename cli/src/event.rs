@@ -1,42 +1,42 @@
-//! `event`: what was changed, by whom, when and why.
+//! `event`: the audit log: what changed, by whom, when and why.
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
 use clap::{Subcommand, ValueEnum};
 
-use super::args::Paging;
-use super::body::Event;
+use super::args::PagingArgs;
+use super::body::EventBody;
 use super::client::Request;
-use super::failure::{Failure, Verdict};
-use super::time::When;
+use super::failure::{CliError, CommandOutcome};
+use super::time::TimeArg;
 use super::view::{self, events};
 use super::{Remote, help};
 
-/// What can be asked about events.
+/// Commands on events.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::EVENT)]
 pub(crate) enum EventCommand {
-    /// List what was changed, newest first
+    /// List changes, newest first
     #[command(after_help = help::EVENT_LIST)]
     List {
-        /// Only events of this kind of thing
+        /// Only events of this kind of record
         #[arg(long)]
-        kind: Option<Kind>,
-        /// Only events of this one; goes with --kind
+        kind: Option<EventKind>,
+        /// Only events of the record with this ID; requires --kind
         #[arg(long, requires = "kind")]
         id: Option<String>,
         /// Only at or after this moment: 2h, 2026-11-16 or a full time
         #[arg(long, value_name = "TIME")]
-        since: Option<When>,
+        since: Option<TimeArg>,
         /// Only at or before this moment
         #[arg(long, value_name = "TIME")]
-        until: Option<When>,
+        until: Option<TimeArg>,
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Kind {
+pub(crate) enum EventKind {
     Tenant,
     Shard,
     Key,
@@ -52,8 +52,8 @@ pub(crate) enum Kind {
 }
 
 impl EventCommand {
-    /// Does it.
-    pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let Self::List {
             kind,
             id,
@@ -72,7 +72,7 @@ impl EventCommand {
             .query("until", until.map(|when| when.past(screen.now)));
         let reply = remote.client.list(request, &paging, PAGE_ITEMS_MAX).await?;
         let empty = "no events match; without filters: ballast event list";
-        view::list::<Event>(screen, &reply, events::table, empty)?;
-        Ok(Verdict::Done)
+        view::list::<EventBody>(screen, &reply, events::event_table, empty)?;
+        Ok(CommandOutcome::Done)
     }
 }

@@ -1,4 +1,4 @@
-//! How a command can end other than well, and with which exit code.
+//! The outcomes and errors of commands, with their exit codes.
 //!
 //! ```text
 //!   0 done    1 refused, or a negative verdict    2 usage    3 unreachable
@@ -10,35 +10,35 @@ use ballast_domain::error::{FieldProblem, Problem};
 
 use super::output::Screen;
 
-/// How a command that ran to its end came out.
+/// The outcome of a command without an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is done, or the answer is yes.
+pub enum CommandOutcome {
+    /// Done, or a positive result.
     Done,
-    /// The answer is no.
+    /// A negative result.
     Negative,
-    /// There is no answer: what was given cannot be used, which was told as data.
+    /// The input is invalid; the output says why.
     Unusable,
-    /// There is no answer yet: whoever asked does not want to wait for it.
+    /// Interrupted before there was a result.
     Interrupted,
 }
 
-impl Verdict {
+impl CommandOutcome {
     /// The process exit code that tells scripts.
     pub fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             Self::Done => 0,
             Self::Negative => 1,
             Self::Unusable => 2,
-            // As shells have it for Ctrl-C.
+            // The code of shells for Ctrl-C.
             Self::Interrupted => 130,
         })
     }
 }
 
-/// Why a command did not do what it should.
+/// Why a command failed.
 #[derive(Debug)]
-pub struct Failure(Box<Inner>);
+pub struct CliError(Box<Inner>);
 
 #[derive(Debug)]
 struct Inner {
@@ -48,7 +48,7 @@ struct Inner {
     document: Option<String>,
 }
 
-impl Failure {
+impl CliError {
     fn new(exit: u8, code: &str, title: &str, detail: String, next: &str) -> Self {
         let problem = Problem {
             kind: format!("/problems/{code}"),
@@ -66,8 +66,8 @@ impl Failure {
         }))
     }
 
-    /// The server said no.
-    pub(crate) fn refused(problem: Problem, document: String) -> Self {
+    /// The server refused the request.
+    pub(crate) fn rejected(problem: Problem, document: String) -> Self {
         Self(Box::new(Inner {
             exit: 1,
             problem,
@@ -75,46 +75,34 @@ impl Failure {
         }))
     }
 
-    /// We say no, in the server's stead.
-    pub(crate) fn refused_here(code: &str, title: &str, detail: String, next: &str) -> Self {
+    /// The command refuses the request itself.
+    pub(crate) fn rejected_locally(code: &str, title: &str, detail: String, next: &str) -> Self {
         Self::new(1, code, title, detail, next)
     }
 
-    /// The command cannot be meant as it was typed.
+    /// The command line is invalid.
     pub(crate) fn usage(detail: impl Into<String>, next: &str) -> Self {
-        Self::new(
-            2,
-            "usage",
-            "The command cannot be run like that",
-            detail.into(),
-            next,
-        )
+        Self::new(2, "usage", "Invalid command line", detail.into(), next)
     }
 
-    /// There is nobody there, or nobody we can understand.
+    /// The server is unreachable, or its response is unreadable.
     pub(crate) fn unreachable(detail: String, next: &str) -> Self {
-        Self::new(
-            3,
-            "unreachable",
-            "The server cannot be reached",
-            detail,
-            next,
-        )
+        Self::new(3, "unreachable", "Server unreachable", detail, next)
     }
 
-    /// Something failed on this machine.
+    /// Local error.
     pub fn local(detail: String) -> Self {
         Self::new(
             1,
             "local-failure",
-            "Something failed on this machine",
+            "Local error",
             detail,
-            "Correct what the detail says and try again.",
+            "Fix the cause and try again.",
         )
     }
 
-    /// Whoever read our output has gone: nobody to tell, nothing wrong.
-    pub(crate) fn reader_gone() -> Self {
+    /// Stdout is closed: end silently.
+    pub(crate) fn closed_pipe() -> Self {
         Self::new(0, "reader-gone", "", String::new(), "")
     }
 
@@ -123,40 +111,37 @@ impl Failure {
         self.0.exit
     }
 
-    /// Whether it may be over in a moment: nobody is there, or somebody who
-    /// cannot answer now.
-    pub(crate) fn is_passing(&self) -> bool {
+    /// Whether a retry may succeed: the server is unreachable or overloaded.
+    pub(crate) fn is_retryable(&self) -> bool {
         self.0.exit == 3 || self.0.problem.status >= 500 || self.0.problem.status == 429
     }
 
-    /// Whether the server could not read what it was sent: it was no JSON, or
-    /// nothing of the kind that was asked for.
-    pub(crate) fn is_unreadable(&self) -> bool {
+    /// Whether the server could not parse the body.
+    pub(crate) fn is_unreadable_request(&self) -> bool {
         let Problem { status, errors, .. } = &self.0.problem;
         let of_all = errors.iter().any(|error| error.pointer.is_empty());
         *status == 400 || self.0.problem.code == "invalid-field" && of_all
     }
 
-    /// With the places of what is wrong.
+    /// Adds the invalid fields.
     #[must_use]
-    pub(crate) fn at(mut self, errors: Vec<FieldProblem>) -> Self {
+    pub(crate) fn with_field_problems(mut self, errors: Vec<FieldProblem>) -> Self {
         self.0.problem.errors = errors;
         self
     }
 
-    /// The same as something that is over in a moment, perhaps: whoever tells
-    /// it tries again.
-    pub(crate) fn passing(&self) -> Self {
+    /// The same error as a note that the connection is lost and being retried.
+    pub(crate) fn as_connection_lost(&self) -> Self {
         Self::new(
             self.0.exit,
             "connection-lost",
-            "The connection is lost, trying again",
+            "Connection lost, reconnecting",
             self.0.problem.detail.clone(),
-            "Nothing is to be done: it is tried again for as long as --patience says.",
+            "No action needed: ballast reconnects for as long as --patience allows.",
         )
     }
 
-    /// What exactly is wrong.
+    /// The detail text.
     pub(crate) fn detail(&self) -> &str {
         &self.0.problem.detail
     }
@@ -167,21 +152,21 @@ impl Failure {
         self.0.document.clone().unwrap_or_else(made)
     }
 
-    /// Tells it on stderr.
+    /// Prints the error to stderr.
     pub fn print(&self, screen: &Screen) -> ExitCode {
         if self.0.exit > 0 {
             if screen.json {
                 screen.note(&self.document());
             } else {
-                screen.note(&human(&self.0.problem, screen));
+                screen.note(&describe_problem(&self.0.problem, screen));
             }
         }
         ExitCode::from(self.0.exit)
     }
 }
 
-/// A problem for a person: what kind, what exactly, what to do next.
-fn human(problem: &Problem, screen: &Screen) -> String {
+/// Describes a problem: title, details, next step.
+fn describe_problem(problem: &Problem, screen: &Screen) -> String {
     let mut lines = vec![format!(
         "{} {}",
         screen.red("error:"),
@@ -202,27 +187,27 @@ fn human(problem: &Problem, screen: &Screen) -> String {
     lines.join("\n")
 }
 
-/// The next step as something that can be typed here.
+/// The next step, as a command where possible.
 fn next_step(problem: &Problem) -> &str {
     match problem.code.as_str() {
-        "tenant-not-found" => "see which there are: ballast tenant list",
-        "shard-not-found" => "see which there are: ballast shard list",
-        "key-not-found" => "see which there are: ballast key list",
+        "tenant-not-found" => "list them: ballast tenant list",
+        "shard-not-found" => "list them: ballast shard list",
+        "key-not-found" => "list them: ballast key list",
         "workflow-not-found" if problem.status > 0 => {
-            "see which there are: ballast workflow list; or deploy it: ballast workflow deploy FILE"
+            "list them: ballast workflow list; or deploy it: ballast workflow deploy FILE"
         }
-        "execution-not-found" => "see which there are: ballast execution list",
-        "migration-not-found" => "see which there are: ballast migration list",
-        "token-not-found" => "see which there are: ballast token list",
+        "execution-not-found" => "list them: ballast execution list",
+        "migration-not-found" => "list them: ballast migration list",
+        "token-not-found" => "list them: ballast token list",
         "unknown-region" | "unknown-zone" => {
             "ballast shard list shows the regions and zones of the shards"
         }
-        "changed-meanwhile" => "show it again, and repeat with --if-match and its version now",
-        "idempotency-mismatch" => "give another --idempotency-key, or leave it out",
+        "changed-meanwhile" => "show it again, then repeat with --if-match and the current version",
+        "idempotency-mismatch" => "choose another --idempotency-key, or omit it",
         "shard-not-empty" => {
-            "ballast shard drain ID --yes, and wait until ballast shard show ID says that it is empty"
+            "run ballast shard drain ID --yes, then wait until ballast shard show ID reports it empty"
         }
-        "pin-refused" => "ballast placement explain TENANT shows the shards that nothing vetoes",
+        "pin-refused" => "ballast placement explain TENANT shows the shards without a veto",
         "last-admin" => "first: ballast token create --role admin --name NAME",
         "key-not-active" if problem.next.starts_with("Create") => "ballast key create TENANT",
         "missing-role" => "ballast token whoami shows the role of the token you used",
@@ -238,7 +223,7 @@ mod tests {
     fn a_problem_is_told_with_its_next_step_and_no_field_twice() {
         let problem = Problem {
             kind: "/problems/invalid-field".into(),
-            title: "A field has a value that cannot be".into(),
+            title: "Invalid field value".into(),
             status: 422,
             code: "invalid-field".into(),
             detail: "weight: 0 is not from 0.001 to 1000000".into(),
@@ -254,8 +239,8 @@ mod tests {
                 },
             ],
         };
-        insta::assert_snapshot!(human(&problem, &Screen::plain()), @r"
-        error: A field has a value that cannot be
+        insta::assert_snapshot!(describe_problem(&problem, &Screen::plain()), @r"
+        error: Invalid field value
           weight: 0 is not from 0.001 to 1000000
           zones/0: it is empty
           next: Correct it.

@@ -32,7 +32,7 @@ pub struct Globals {
         help_heading = "Connection"
     )]
     pub(crate) ca_cert: Option<PathBuf>,
-    /// Give up after this long
+    /// Give up after this time
     #[arg(
         long,
         global = true,
@@ -45,7 +45,7 @@ pub struct Globals {
     /// Print the API's body unchanged; errors as problem documents on stderr
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) json: bool,
-    /// No colours; the variable NO_COLOR does the same
+    /// Disable colours, as the variable NO_COLOR does
     #[arg(long, global = true, help_heading = "Output")]
     pub(crate) no_color: bool,
 }

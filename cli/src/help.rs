@@ -1,4 +1,4 @@
-//! The examples under every `--help`.
+//! The examples and notes under each `--help`.
 
 pub(crate) use super::help_hotspots::*;
 pub(crate) use super::help_migration::*;
@@ -28,7 +28,7 @@ Examples:
   ballast tenant show acme
   ballast tenant show acme --json | jq .limits";
 pub(crate) const TENANT_UPDATE: &str = "\
-What is not named stays as it is; a list that is named replaces the list that is there.
+Fields without a flag keep their value; a list replaces the current list.
 
 Examples:
   ballast tenant update acme --votes-per-second 500 --reason 'load test'
@@ -40,8 +40,8 @@ Examples:
   ballast tenant split acme --into 4 --wait --reason 'too big for one shard'
   ballast tenant split acme --into 2 --stay
 
-The slices are cut where they are, which takes milliseconds; those that belong
-elsewhere by placement are then moved there, unless --stay is given.";
+Slices are split in place, which takes milliseconds. Those that placement assigns
+to other shards then move there, unless --stay is given.";
 pub(crate) const TENANT_MERGE: &str = "\
 Examples:
   ballast tenant merge acme --dry-run
@@ -54,7 +54,7 @@ pub(crate) const TENANT_RESUME: &str = "\
 Examples:
   ballast tenant resume acme --reason 'invoice 4711 paid'";
 pub(crate) const TENANT_CLOSE: &str = "\
-Asks on a terminal; elsewhere --yes is needed.
+Asks for confirmation on a terminal; scripts need --yes.
 
 Examples:
   ballast tenant close acme
@@ -66,8 +66,8 @@ Examples:
   ballast key list acme
   ballast key rotate acme key-4f1c9a0b7e2d8a63 --overlap 24h";
 pub(crate) const KEY_CREATE: &str = "\
-The secret goes to stdout, everything else to stderr. Without flags it is a live key with all
-scopes that never expires.
+The secret goes to stdout, everything else to stderr. Without flags the key is
+live, has all scopes and never expires.
 
 Examples:
   ballast key create acme
@@ -92,14 +92,14 @@ Examples:
   ballast key revoke key-4f1c9a0b7e2d8a63 --reason leaked
   ballast key revoke acme key-4f1c9a0b7e2d8a63";
 pub(crate) const KEY_IDENTIFY: &str = "\
-A secret given as an argument stays in the shell's history; stdin does not.
+A secret passed as an argument stays in the shell's history; use stdin to avoid it.
 
 Examples:
   ballast key identify < found-key.txt
   pbpaste | ballast key identify -";
 
 pub(crate) const POLL: &str = "\
-The key of the tenant is in BALLAST_KEY, or in a file named with --key-file.
+Set the tenant's API key in BALLAST_KEY, or pass a file with --key-file.
 
 Examples:
   export BALLAST_KEY=$(ballast key create acme)
@@ -121,8 +121,8 @@ Examples:
   ballast poll results poll-01kb5q6s3ww3q0v9d1nqz8t5ma
   ballast poll results poll-01kb5q6s3ww3q0v9d1nqz8t5ma --json";
 pub(crate) const POLL_LANES: &str = "\
-Within 10 % of the mean is even, more than 30 % is skewed, and its cause is named.
-Exit code 1 when a lane is skewed for no known reason.
+A lane within 10 % of the mean is even, one beyond 30 % is skewed; known causes are
+shown. Exit code 1 if a lane is skewed for an unknown reason.
 
 Examples:
   ballast poll lanes poll-01kb5q6s3ww3q0v9d1nqz8t5ma";
@@ -133,10 +133,10 @@ pub(crate) const POLL_IMPORT: &str = "\
 --totals: votes per item, as CSV (item,votes) or JSON ({\"Pizza\": 1503}).
 --votes:  who voted for what, as CSV (voter,item) or JSON lines
           ({\"voterID\": \"u1\", \"itemName\": \"Pizza\"}).
-With both, the votes are part of the totals: what the totals have beyond them is kept as
-sums. Without --poll a poll is made. When it is done the totals are read back and compared;
-exit code 1 when they differ. Repeated with the same files and --poll, nothing is counted
-twice.
+With both, the votes are part of the totals; the rest of the totals is stored as
+sums. Without --poll a new poll is created. Afterwards the totals are read back and
+compared; exit code 1 if they differ. Repeating the command with the same files and
+--poll counts nothing twice.
 
 Examples:
   ballast poll import --title Lunch --totals old-counters.csv --expires 30d
@@ -146,11 +146,11 @@ Examples:
 pub(crate) const SHARD: &str = "\
 Examples:
   ballast shard list
-  ballast placement preview add shard-5     who would move, before it is added
+  ballast placement preview add shard-5     which tenants would move
   ballast shard add shard-5 --weight 2
   ballast shard state shard-2 draining";
 pub(crate) const SHARD_ADD: &str = "\
---url is where the admin API is; where the shard's data is, is --data-url.
+--url is the address of the admin API; --data-url is the location of the shard's data.
 
 Examples:
   ballast shard add shard-5
@@ -166,7 +166,7 @@ Examples:
 pub(crate) const SHARD_WEIGHT: &str = "\
 Examples:
   ballast shard weight shard-1 2.5
-  ballast placement preview weight shard-1 2.5     who would move, before it is done";
+  ballast placement preview weight shard-1 2.5     which tenants would move";
 pub(crate) const SHARD_ZONES: &str = "\
 Examples:
   ballast shard zones shard-1 ekb gold
@@ -179,24 +179,24 @@ pub(crate) const SHARD_UPDATE: &str = "\
 Examples:
   ballast shard update shard-1 --weight 2 --max-slices 50000 --if-match 4";
 pub(crate) const SHARD_INSPECT: &str = "\
-Reads only. SHARD is a directory, or a shard's ID under the data directory.
+Read-only. SHARD is a directory, or the ID of a shard in the data directory.
 
 Examples:
   ballast shard inspect shard-1
   ballast shard inspect /var/lib/ballast/shards/shard-1 --json";
 pub(crate) const SHARD_VERIFY: &str = "\
-Reads only, all of it: every checksum, every row, and whether the counts are what
-the rows say. Exit code 1 when something is wrong. While the shard is written to,
-the end of its log may look unfinished.
+Read-only. Checks every checksum and every row, and the counts against the rows.
+Exit code 1 on any problem. While the shard is being written to, the end of its log
+may look incomplete.
 
 Examples:
   ballast shard verify shard-1
   ballast shard verify shard-1 --data-dir /var/lib/ballast --json";
 pub(crate) const SHARD_REMOVE: &str = "\
-Asks on a terminal; elsewhere --yes is needed. Only an empty shard can be removed.
+Asks for confirmation on a terminal; scripts need --yes. The shard must be empty.
 
 Examples:
-  ballast placement preview remove shard-4         who would have to move
+  ballast placement preview remove shard-4         which tenants would move
   ballast shard remove shard-4 --yes";
 
 pub(crate) const PLACEMENT: &str = "\
@@ -214,7 +214,7 @@ Examples:
   ballast placement explain acme --at 2026-11-16T09:30:00Z --json";
 pub(crate) const PLACEMENT_PIN: &str = "\
 Examples:
-  ballast placement pin acme shard-2 --reason 'beside its sister'";
+  ballast placement pin acme shard-2 --reason 'same shard as acme-eu'";
 pub(crate) const PLACEMENT_UNPIN: &str = "\
 Examples:
   ballast placement unpin acme";
@@ -277,7 +277,7 @@ Examples:
 
 Only deploy, show and graph --execution need a running instance.";
 pub(crate) const WORKFLOW_LIST: &str = "\
-Without an instance that can be asked it lists those that come with Ballast, and says so.
+If no instance answers, it lists the built-in workflows and says so.
 
 Examples:
   ballast workflow list
@@ -287,13 +287,13 @@ Examples:
   ballast workflow show move-tenant
   ballast workflow show my-workflow --json | jq .definition";
 pub(crate) const WORKFLOW_DEPLOY: &str = "\
-Executions that run go on with the definition that they were started with.
+Running executions keep the definition they were started with.
 
 Examples:
   ballast workflow deploy my-workflow.asl.json
   ballast workflow deploy draft.json --name my-workflow --reason 'waits for an approval'";
 pub(crate) const WORKFLOW_REMOVE: &str = "\
-Executions that run go on with the definition that they were started with.
+Running executions keep the definition they were started with.
 
 Examples:
   ballast workflow remove my-workflow
@@ -305,8 +305,8 @@ Examples:
   ballast workflow check move-tenant
   ballast workflow check - < my-workflow.asl.json
 
-Exit code 0 if the definition is valid, 1 if not. What Step Functions would refuse is
-an error; what it would take but is likely a mistake is a warning.";
+Exit code 0 if the definition is valid, 1 if not. Errors are what Step Functions
+would reject; warnings are likely mistakes that it would accept.";
 pub(crate) const WORKFLOW_GRAPH: &str = "\
 Examples:
   ballast workflow graph move-tenant
@@ -319,11 +319,12 @@ Examples:
   ballast workflow test my-case.json
   ballast workflow test my-cases.json | jq .failing
 
-A case holds a definition, an input, what tasks answer and what should come of it; it
-runs on a simulated clock and calls nothing (docs/workflow-tests.md). Prints JSON.
+A case holds a definition, an input, the results of its tasks and the expected
+outcome. It runs on a simulated clock and calls nothing (docs/workflow-tests.md).
+Prints JSON.
 
-Exit code 0 if it came out as expected, 1 if not (differences says why), 2 if the file
-cannot be used.";
+Exit code 0 if the outcome is as expected, 1 if not (see differences), 2 if the file
+is invalid.";
 
 pub(crate) const EXECUTION: &str = "\
 Examples:
@@ -332,8 +333,8 @@ Examples:
   ballast execution watch my-workflow:order-4711
   ballast execution signal my-workflow:order-4711 --output '{\"approved\": true}'";
 pub(crate) const EXECUTION_START: &str = "\
-Prints the execution's ID. A file is a path that has a slash in it, or one that ends in
-.json and is there; it is deployed under its name without .asl.json.
+Prints the execution's ID. An argument with a slash, or an existing .json file, is a
+file; it is deployed under its name without .asl.json.
 
 Examples:
   ballast execution start my-workflow
@@ -347,7 +348,7 @@ Examples:
   ballast execution list
   ballast execution list --workflow move-tenant --status failed --all --json";
 pub(crate) const EXECUTION_SHOW: &str = "\
-Long values are cut; --json has them whole.
+Long values are truncated; --json shows them in full.
 
 Examples:
   ballast execution show move-tenant:acme-1
@@ -360,9 +361,9 @@ Examples:
   ballast execution history move-tenant:acme-1 --newest-first --limit 20
   ballast execution history move-tenant:acme-1 --all --json | jq '.events[].type'";
 pub(crate) const EXECUTION_WATCH: &str = "\
-In a terminal a live view; in a pipe a line for each change; with --json a document for
-each change. If the connection is lost it is made again, for as long as --patience.
-Ctrl-C ends the watching, not the execution.
+Shows a live view on a terminal, one line per change in a pipe, and one document
+per change with --json. Reconnects for as long as --patience allows. Ctrl-C stops
+watching, not the execution.
 
 Examples:
   ballast execution watch move-tenant:acme-1
@@ -371,7 +372,7 @@ Examples:
 
 Exit code 0 if it succeeded, 1 if not, 130 after Ctrl-C.";
 pub(crate) const EXECUTION_PAUSE: &str = "\
-Tasks that run are not interrupted; nothing new is begun when they are done.
+Running tasks finish; no new task starts.
 
 Examples:
   ballast execution pause move-tenant:acme-1 --reason 'peak hour'";
@@ -379,19 +380,19 @@ pub(crate) const EXECUTION_RESUME: &str = "\
 Examples:
   ballast execution resume move-tenant:acme-1";
 pub(crate) const EXECUTION_CANCEL: &str = "\
-It ends as ABORTED, and nothing of it is run any more.
+The execution ends as ABORTED; no further task starts.
 
 Examples:
   ballast execution cancel move-tenant:acme-1
   ballast execution cancel move-tenant:acme-1 --error Withdrawn --cause 'ordered by mistake'";
 pub(crate) const EXECUTION_HEARTBEAT: &str = "\
-A task with HeartbeatSeconds must give one that often, or it has timed out.
+A task with HeartbeatSeconds times out unless it sends heartbeats that often.
 
 Examples:
   ballast execution heartbeat my-workflow:order-4711
   ballast execution heartbeat my-workflow:order-4711 --done 3 --total 10 --unit papers";
 pub(crate) const EXECUTION_SIGNAL: &str = "\
-Which tasks wait, execution show and watch tell.
+execution show and execution watch list the waiting tasks.
 
 Examples:
   ballast execution signal my-workflow:order-4711 --output '{\"approved\": true}'

@@ -5,8 +5,9 @@ Examples:
   ballast load show
   ballast load export --from 24h > yesterday.ndjson";
 pub(crate) const LOAD_SHOW: &str = "\
-Heat is how much of what a shard can do is done, in the dimension where that is most;
-of a tenant, how much of its shard it uses. What shards can do is set under [load].
+Heat is a shard's utilisation in its most loaded dimension, in percent of its
+capacity; for a tenant, the share of its shard that it uses. The capacities are set
+under [load] in the configuration.
 
 Examples:
   ballast load show
@@ -19,20 +20,21 @@ Examples:
   ballast load export > last-hour.ndjson
   ballast load export --from 7d --step 1h > week.ndjson";
 pub(crate) const LOAD_GENERATE: &str = "\
-Tenants by Zipf's law, days and weeks, flash crowds and growth, up to a million tenants on
-ten thousand shards. Nothing is asked of a server; the format is in docs/load-format.md.
+Generates tenants by Zipf's law with daily and weekly cycles, flash crowds and
+growth: up to a million tenants on ten thousand shards. Needs no server; the format
+is described in docs/load-format.md.
 
 Examples:
   ballast load generate --fill 0.9 > full.ndjson && ballast simulate --load full.ndjson
   ballast load generate --tenants 100000 --shards 100 --crowds 0.01 --seed 7 > crowds.ndjson";
 pub(crate) const LOAD_USAGE: &str = "\
-Days are UTC. What use costs is set under [load] (price_per_million_votes and others).
+Days are UTC. Prices are set under [load] (price_per_million_votes and others).
 
 Examples:
   ballast load usage --tenant acme
   ballast load usage --from 2026-11-01 --to 2026-12-01 --csv > november.csv";
 pub(crate) const LOAD_FORECAST: &str = "\
-From what was recorded, with an interval of 90 %; it takes some hours of it.
+Forecasts from recorded load with a 90 % interval; needs some hours of records.
 
 Examples:
   ballast load forecast
@@ -52,8 +54,8 @@ Examples:
   ballast hotspot show hot-1hj2k3-x9
   ballast hotspot show hot-1hj2k3-x9 --json";
 pub(crate) const HOTSPOT_WHY_NOT: &str = "\
-Says for each rule where it stands and with which numbers, which hotspots the shard
-has, what is done about them, and if nothing is, why.
+Shows the state and the numbers of each rule, the shard's hotspots, and what is
+done about them, or why nothing is.
 
 Examples:
   ballast hotspot why-not shard-2";
@@ -62,13 +64,13 @@ Examples:
   ballast hotspot rules check rules.toml
   ballast hotspot rules test rules.toml --from 24h";
 pub(crate) const HOTSPOT_RULES_CHECK: &str = "\
-Exit code 1 when something is wrong. docs/hotspots.md has the reference.
+Exit code 1 on any problem. docs/hotspots.md has the reference.
 
 Examples:
   ballast hotspot rules check rules.toml
   ballast hotspot rules check rules.toml --json";
 pub(crate) const HOTSPOT_RULES_TEST: &str = "\
-Nothing is changed: the rules are run over recorded load here.
+Runs the rules over recorded load on this machine; changes nothing.
 
 Examples:
   ballast hotspot rules test --from 24h
@@ -90,20 +92,20 @@ Examples:
   ballast plan approve plan-1hj2k3-x9 --reason 'before the show'";
 pub(crate) const PLAN_REJECT: &str = "\
 Examples:
-  ballast plan reject plan-1hj2k3-x9 --reason 'it passes by itself'";
+  ballast plan reject plan-1hj2k3-x9 --reason 'it will pass'";
 pub(crate) const SIMULATE: &str = "\
-The same rules, diagnosis and planner run over recorded load, here, and nothing is
-changed: first what would have been found and what helps, then the plan of moves. It is for
-the busiest long window of each shard, and both sides of a change go by the same terms.
-Residency, zones, pins, dials and weights are not in a record. Of the server's own record
-they are asked from the server, and so are its rules and terms; of a file only with
---registered, or every tenant may go anywhere.
+Runs the rules, the diagnosis and the planner over recorded load on this machine;
+changes nothing. Shows the hotspots and their cures first, then the plan of moves for
+the busiest long window of each shard. Both sides of a change use the same terms.
+A record holds no residency, zones, pins, dials or weights. For the server's record
+they are fetched from the server, as are its rules and terms; for a file only with
+--registered. Otherwise every tenant may be placed anywhere.
 
 Changes:
-  add-shard=ID[:LIKE]   one more shard, as large as LIKE
-  weight=ID:WEIGHT      another weight
-  drain=ID              a shard is emptied
-  rules=LIMIT:GOAL      shards are relieved above LIMIT, down to GOAL
+  add-shard=ID[:LIKE]   add a shard as large as LIKE
+  weight=ID:WEIGHT      change a weight
+  drain=ID              drain a shard
+  rules=LIMIT:GOAL      relieve shards above LIMIT down to GOAL
 
 Examples:
   ballast simulate --from 1h --change add-shard=shard-9

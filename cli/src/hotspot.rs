@@ -8,78 +8,82 @@ use ballast_hotspot_detector::rules::{Ruleset, defaults, test};
 use clap::Subcommand;
 use serde_json::json;
 
-use super::args::Paging;
+use super::args::PagingArgs;
 use super::client::Request;
-use super::failure::{Failure, Verdict};
+use super::failure::{CliError, CommandOutcome};
 use super::globals::Globals;
-use super::load::StretchArgs;
+use super::load::TimeRangeArgs;
 use super::output::Screen;
 use super::view::{self, hotspots};
 use super::{Remote, help};
 use crate::rules_file::read_rules;
 
-/// What can be asked about hotspots.
+/// Commands on hotspots.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::HOTSPOT)]
 pub(crate) enum HotspotCommand {
     /// List hotspots, the newest first
     #[command(after_help = help::HOTSPOT_LIST)]
     List {
-        /// Only those that are there
+        /// Only open hotspots
         #[arg(long, conflicts_with = "over")]
         open: bool,
-        /// Only those that are over
+        /// Only closed hotspots
         #[arg(long)]
         over: bool,
-        /// Only those of this shard
+        /// Only hotspots of this shard
         #[arg(long, value_name = "ID")]
         shard: Option<String>,
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
-    /// Show a hotspot as a letter: finding, evidence, cause, cure, what to expect
+    /// Show the diagnosis of a hotspot: finding, evidence, cause, cure, prediction
     #[command(after_help = help::HOTSPOT_SHOW)]
     Show {
         /// The hotspot
         id: String,
     },
-    /// Say why nothing is done about a shard, or what is
+    /// Explain what is done about a shard, or why nothing is
     #[command(after_help = help::HOTSPOT_WHY_NOT)]
     WhyNot {
         /// The shard
         shard: String,
     },
-    /// Check rules, and try them on recorded load
+    /// Check rules and test them on recorded load
     #[command(subcommand)]
     Rules(RulesCommand),
 }
 
-/// What can be done with rules.
+/// Commands on hotspot rules.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::HOTSPOT_RULES)]
 pub(crate) enum RulesCommand {
-    /// Say what is wrong with a file of rules, all of it at once
+    /// Check a rules file and report every problem
     #[command(after_help = help::HOTSPOT_RULES_CHECK)]
     Check {
         /// The file
         file: PathBuf,
     },
-    /// Say what rules would have found in recorded load, and why not
+    /// Show what rules would have found in recorded load, and why not
     #[command(after_help = help::HOTSPOT_RULES_TEST)]
     Test {
-        /// The file of rules; the usual ones when absent
+        /// The rules file [default: the built-in rules]
         file: Option<PathBuf>,
-        /// A file of recorded load, instead of asking the server for its own
+        /// A file of recorded load [default: the server's record]
         #[arg(long, value_name = "FILE")]
         load: Option<PathBuf>,
         #[command(flatten)]
-        stretch: StretchArgs,
+        stretch: TimeRangeArgs,
     },
 }
 
 impl HotspotCommand {
-    /// Does it.
-    pub(crate) async fn run(self, globals: &Globals, screen: &Screen) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(
+        self,
+        globals: &Globals,
+        screen: &Screen,
+    ) -> Result<CommandOutcome, CliError> {
         let remote = || Remote::new(globals, screen);
         match self {
             Self::List {
@@ -97,51 +101,54 @@ impl HotspotCommand {
                     .list(request, &paging, PAGE_ITEMS_MAX)
                     .await?;
                 let empty =
-                    "no hotspots; ballast hotspot why-not SHARD says how far a shard is from one";
-                view::list(screen, &reply, hotspots::table, empty)?;
+                    "no hotspots; ballast hotspot why-not SHARD shows how close a shard is to one";
+                view::list(screen, &reply, hotspots::hotspot_table, empty)?;
             }
             Self::Show { id } => {
                 let reply = remote()?
                     .client
                     .send(Request::get(&["hotspots", &id]))
                     .await?;
-                view::show(screen, &reply, hotspots::one)?;
+                view::show(screen, &reply, hotspots::describe_hotspot)?;
             }
             Self::WhyNot { shard } => {
                 let request = Request::get(&["shards", &shard, "why-not"]);
                 let reply = remote()?.client.send(request).await?;
-                view::show(screen, &reply, hotspots::why_not)?;
+                view::show(screen, &reply, hotspots::describe_inaction)?;
             }
-            Self::Rules(RulesCommand::Check { file }) => return check(&file, screen),
+            Self::Rules(RulesCommand::Check { file }) => return check_rules(&file, screen),
             Self::Rules(RulesCommand::Test {
                 file,
                 load,
                 stretch,
             }) => {
                 let rules = match &file {
-                    Some(file) => rules_of(file)?,
-                    None => defaults().map_err(|problems| Failure::local(problems.to_string()))?,
+                    Some(file) => load_rules(file)?,
+                    None => defaults().map_err(|problems| CliError::local(problems.to_string()))?,
                 };
                 let text = match load {
-                    Some(file) => text_of(&file)?,
-                    None => recorded(&remote()?, &stretch).await?,
+                    Some(file) => read_text_file(&file)?,
+                    None => fetch_recorded_load(&remote()?, &stretch).await?,
                 };
-                return tested(&rules, &text, screen);
+                return test_rules(&rules, &text, screen);
             }
         }
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 }
 
 /// What the server has recorded.
-pub(crate) async fn recorded(remote: &Remote, stretch: &StretchArgs) -> Result<String, Failure> {
-    let request = stretch.of(remote, Request::get(&["load", "record"]));
+pub(crate) async fn fetch_recorded_load(
+    remote: &Remote,
+    stretch: &TimeRangeArgs,
+) -> Result<String, CliError> {
+    let request = stretch.apply_to(remote, Request::get(&["load", "record"]));
     let reply = remote.client.send(request).await?;
     String::from_utf8(reply.bytes)
-        .map_err(|_| Failure::local("the server's record is no text".to_owned()))
+        .map_err(|_| CliError::local("the server's record is not UTF-8 text".to_owned()))
 }
 
-fn check(file: &std::path::Path, screen: &Screen) -> Result<Verdict, Failure> {
+fn check_rules(file: &std::path::Path, screen: &Screen) -> Result<CommandOutcome, CliError> {
     match read_rules(file) {
         Ok(rules) => {
             let told = match screen.json {
@@ -153,7 +160,7 @@ fn check(file: &std::path::Path, screen: &Screen) -> Result<Verdict, Failure> {
                 ),
             };
             screen.data(told.as_bytes())?;
-            Ok(Verdict::Done)
+            Ok(CommandOutcome::Done)
         }
         Err(error) => {
             let problems: Vec<_> = error.to_string().lines().map(str::to_owned).collect();
@@ -162,37 +169,39 @@ fn check(file: &std::path::Path, screen: &Screen) -> Result<Verdict, Failure> {
                 false => problems.join("\n"),
             };
             screen.data(told.as_bytes())?;
-            Ok(Verdict::Negative)
+            Ok(CommandOutcome::Negative)
         }
     }
 }
 
 /// A file of recorded load.
-pub(crate) fn text_of(file: &std::path::Path) -> Result<String, Failure> {
+pub(crate) fn read_text_file(file: &std::path::Path) -> Result<String, CliError> {
     std::fs::read_to_string(file)
-        .map_err(|error| Failure::local(format!("{} cannot be read: {error}", file.display())))
+        .map_err(|error| CliError::local(format!("{} cannot be read: {error}", file.display())))
 }
 
 /// A file of rules.
-pub(crate) fn rules_of(file: &std::path::Path) -> Result<Ruleset, Failure> {
+pub(crate) fn load_rules(file: &std::path::Path) -> Result<Ruleset, CliError> {
     read_rules(file).map_err(|error| {
-        Failure::refused_here(
+        CliError::rejected_locally(
             "bad-rules",
-            "The rules cannot be used",
+            "Invalid rules",
             format!("{error:#}"),
-            "Correct them: ballast hotspot rules check says what is wrong.",
+            "Fix them: ballast hotspot rules check lists the problems.",
         )
     })
 }
 
 /// The samples of a record.
-pub(crate) fn samples(text: &str) -> Result<Vec<ballast_hotspot_detector::load::Sample>, Failure> {
+pub(crate) fn parse_samples(
+    text: &str,
+) -> Result<Vec<ballast_hotspot_detector::load::Sample>, CliError> {
     let bad = |error: ballast_hotspot_detector::load::record::BadLine| {
-        Failure::refused_here(
+        CliError::rejected_locally(
             "bad-load",
-            "The recorded load cannot be read",
+            "Invalid recorded load",
             error.to_string(),
-            "Correct that line; docs/load-format.md says what is in a record.",
+            "Fix that line; docs/load-format.md describes the format.",
         )
     };
     let mut reader = RecordReader::default();
@@ -204,12 +213,12 @@ pub(crate) fn samples(text: &str) -> Result<Vec<ballast_hotspot_detector::load::
     Ok(samples)
 }
 
-fn tested(rules: &Ruleset, text: &str, screen: &Screen) -> Result<Verdict, Failure> {
-    let report = test::test(rules, samples(text)?);
+fn test_rules(rules: &Ruleset, text: &str, screen: &Screen) -> Result<CommandOutcome, CliError> {
+    let report = test::test(rules, parse_samples(text)?);
     let told = match screen.json {
-        true => hotspots::report(&report).to_string(),
-        false => test::told(&report).trim_end().to_owned(),
+        true => hotspots::report_json(&report).to_string(),
+        false => test::format_report(&report).trim_end().to_owned(),
     };
     screen.data(told.as_bytes())?;
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -8,15 +8,15 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
 
-use super::args::{Creation, Fields, Guard, Paging};
+use super::args::{CreationArgs, GuardArgs, JsonFields, PagingArgs};
 use super::body::KeyBody;
 use super::client::Request;
-use super::failure::{Failure, Verdict};
-use super::time::{When, seconds};
+use super::failure::{CliError, CommandOutcome};
+use super::time::{TimeArg, parse_seconds};
 use super::view::{self, keys};
 use super::{Remote, help};
 
-/// What can be done with API keys.
+/// Commands on API keys.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::KEY)]
 pub(crate) enum KeyCommand {
@@ -26,15 +26,15 @@ pub(crate) enum KeyCommand {
         /// The tenant
         tenant: String,
         #[command(flatten)]
-        settings: Settings,
-        /// A key for trying things out
+        settings: KeySettings,
+        /// Create a test key
         #[arg(long)]
         test: bool,
-        /// When it stops working: 30d, or 2026-12-31T00:00:00Z
+        /// Expiry: 30d, or 2026-12-31T00:00:00Z
         #[arg(long, value_name = "TIME")]
-        expires: Option<When>,
+        expires: Option<TimeArg>,
         #[command(flatten)]
-        creation: Creation,
+        creation: CreationArgs,
     },
     /// List keys, without their secrets
     #[command(after_help = help::KEY_LIST)]
@@ -42,7 +42,7 @@ pub(crate) enum KeyCommand {
         /// Only keys of this tenant
         tenant: Option<String>,
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
     /// Show a key, without its secret
     #[command(after_help = help::KEY_SHOW)]
@@ -56,36 +56,36 @@ pub(crate) enum KeyCommand {
         /// The key's ID
         key_id: String,
         #[command(flatten)]
-        settings: Settings,
+        settings: KeySettings,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
-    /// Make a successor; the old key works beside it until the overlap ends
+    /// Create a successor; the old key keeps working until the overlap ends
     #[command(after_help = help::KEY_ROTATE)]
     Rotate {
         #[command(flatten)]
-        key: Named,
+        key: KeySelector,
         /// How long the old key still works; 0s ends it at once
-        #[arg(long, value_name = "TIME", value_parser = seconds)]
+        #[arg(long, value_name = "TIME", value_parser = parse_seconds)]
         overlap: Option<i64>,
-        /// When the successor stops working; when the old key would have, if not given
+        /// Expiry of the successor [default: that of the old key]
         #[arg(long, value_name = "TIME")]
-        expires: Option<When>,
-        /// Repeated with the same text within 24 hours, it happens once
+        expires: Option<TimeArg>,
+        /// Repeating the request with this key within 24 hours runs it once
         #[arg(long, value_name = "TEXT")]
         idempotency_key: Option<String>,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
-    /// End a key now
+    /// Revoke a key now
     #[command(after_help = help::KEY_REVOKE)]
     Revoke {
         #[command(flatten)]
-        key: Named,
+        key: KeySelector,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
-    /// Say whose a secret is and whether it works (exit code 1 if not)
+    /// Show which tenant a secret belongs to and whether it works (exit code 1 if not)
     #[command(after_help = help::KEY_IDENTIFY)]
     Identify {
         /// The secret; read from stdin when absent or -
@@ -94,21 +94,21 @@ pub(crate) enum KeyCommand {
     },
 }
 
-/// What can be said of a key.
+/// Settings of a key.
 #[derive(Debug, Args)]
-pub(crate) struct Settings {
-    /// What people call it
+pub(crate) struct KeySettings {
+    /// Display name
     #[arg(long)]
     name: Option<String>,
-    /// What it may do: a list such as vote,read
+    /// Scopes, such as vote,read
     #[arg(long, value_delimiter = ',', value_name = "SCOPES")]
     scopes: Vec<Scope>,
 }
 
-/// A key, and optionally whose it must be.
+/// A key, and optionally the tenant that must own it.
 #[derive(Debug, Args)]
 #[command(allow_missing_positional = true)]
-pub(crate) struct Named {
+pub(crate) struct KeySelector {
     /// The tenant that must own the key
     tenant: Option<String>,
     /// The key's ID
@@ -127,17 +127,17 @@ enum Scope {
     Polls,
 }
 
-impl Settings {
-    fn fields(&self) -> Fields {
-        Fields::default()
+impl KeySettings {
+    fn fields(&self) -> JsonFields {
+        JsonFields::default()
             .with("name", self.name.as_ref())
             .with_list("scopes", &self.scopes)
     }
 }
 
 impl KeyCommand {
-    /// Does it.
-    pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let (screen, client) = (&remote.screen, &remote.client);
         match self {
             Self::Create {
@@ -150,21 +150,21 @@ impl KeyCommand {
                 let body = settings
                     .fields()
                     .with("test", test.then_some(true))
-                    .expiring(expires, screen.now);
+                    .with_expiry(expires, screen.now);
                 let request = Request::post(&["tenants", &tenant, "keys"]).body(body.value());
-                let reply = client.send(request.creating(creation)).await?;
-                keys::secret(screen, &reply)?;
+                let reply = client.send(request.with_creation(creation)).await?;
+                keys::show_secret(screen, &reply)?;
             }
             Self::List { tenant, paging } => {
                 let whose = tenant.as_deref().unwrap_or("TENANT");
                 let empty = format!("no keys yet; create one: ballast key create {whose}");
                 let request = Request::get(&["keys"]).query("tenant", tenant.as_ref());
                 let reply = client.list(request, &paging, PAGE_ITEMS_MAX).await?;
-                view::list::<KeyBody>(screen, &reply, keys::table, &empty)?;
+                view::list::<KeyBody>(screen, &reply, keys::key_table, &empty)?;
             }
             Self::Show { key_id } => {
                 let reply = client.send(Request::get(&["keys", &key_id])).await?;
-                view::show(screen, &reply, keys::facts)?;
+                view::show(screen, &reply, keys::key_facts)?;
             }
             Self::Update {
                 key_id,
@@ -172,10 +172,10 @@ impl KeyCommand {
                 guard,
             } => {
                 let fields = settings.fields();
-                view::refuse_nothing(&fields)?;
+                view::require_change(&fields)?;
                 let request = Request::patch(&["keys", &key_id]).body(fields.value());
-                let reply = client.send(request.guarded(guard)).await?;
-                view::show(screen, &reply, keys::facts)?;
+                let reply = client.send(request.with_guard(guard)).await?;
+                view::show(screen, &reply, keys::key_facts)?;
             }
             Self::Rotate {
                 key,
@@ -185,34 +185,34 @@ impl KeyCommand {
                 guard,
             } => {
                 key.check(remote).await?;
-                let body = Fields::default()
+                let body = JsonFields::default()
                     .with("overlapSeconds", overlap)
-                    .expiring(expires, screen.now);
-                let creation = Creation {
+                    .with_expiry(expires, screen.now);
+                let creation = CreationArgs {
                     reason: None,
                     idempotency_key,
                 };
                 let request = Request::post(&["keys", &key.key_id, "rotate"])
                     .body(body.value())
-                    .creating(creation)
-                    .guarded(guard);
-                keys::secret(screen, &client.send(request).await?)?;
+                    .with_creation(creation)
+                    .with_guard(guard);
+                keys::show_secret(screen, &client.send(request).await?)?;
             }
             Self::Revoke { key, guard } => {
                 key.check(remote).await?;
                 let request = Request::post(&["keys", &key.key_id, "revoke"]).body(json!({}));
-                let reply = client.send(request.guarded(guard)).await?;
-                view::show(screen, &reply, keys::revoked)?;
+                let reply = client.send(request.with_guard(guard)).await?;
+                view::show(screen, &reply, keys::describe_revoked)?;
             }
             Self::Identify { secret } => return identify(remote, secret).await,
         }
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 }
 
-impl Named {
-    /// Refuses a key that is not of the tenant that was named.
-    async fn check(&self, remote: &Remote) -> Result<(), Failure> {
+impl KeySelector {
+    /// Refuses a key of another tenant.
+    async fn check(&self, remote: &Remote) -> Result<(), CliError> {
         let Some(tenant) = &self.tenant else {
             return Ok(());
         };
@@ -224,47 +224,47 @@ impl Named {
         if owner.as_str() == tenant {
             return Ok(());
         }
-        Err(Failure::refused_here(
+        Err(CliError::rejected_locally(
             "key-of-another-tenant",
-            "The key is another tenant's",
+            "The key belongs to another tenant",
             format!("key {} belongs to {owner}, not to {tenant}", self.key_id),
             "nothing was changed; ballast key list TENANT shows the keys of a tenant",
         ))
     }
 }
 
-async fn identify(remote: &Remote, secret: Option<String>) -> Result<Verdict, Failure> {
+async fn identify(remote: &Remote, secret: Option<String>) -> Result<CommandOutcome, CliError> {
     let screen = &remote.screen;
     let secret = match secret.filter(|text| text != "-") {
         Some(secret) => secret,
-        None => typed(remote)?,
+        None => read_secret(remote)?,
     };
     let request = Request::post(&["keys", "identify"]).body(json!({ "key": secret.trim() }));
     let reply = remote.client.send(request).await?;
     let works = reply.read::<KeyBody>()?.status == "active";
-    view::show(screen, &reply, keys::identified)?;
+    view::show(screen, &reply, keys::describe_identified)?;
     Ok(if works {
-        Verdict::Done
+        CommandOutcome::Done
     } else {
-        Verdict::Negative
+        CommandOutcome::Negative
     })
 }
 
 /// The secret from stdin.
-fn typed(remote: &Remote) -> Result<String, Failure> {
+fn read_secret(remote: &Remote) -> Result<String, CliError> {
     let stdin = std::io::stdin();
     let mut text = String::new();
     let read = if stdin.is_terminal() {
         remote.screen.note("paste the key, then press Enter:");
         stdin.read_line(&mut text).map(drop)
     } else {
-        // A key is short; what is longer is none.
+        // A key is short; ignore longer input.
         stdin.lock().take(4_096).read_to_string(&mut text).map(drop)
     };
-    read.map_err(|error| Failure::usage(format!("stdin cannot be read: {error}"), ""))?;
+    read.map_err(|error| CliError::usage(format!("stdin cannot be read: {error}"), ""))?;
     if text.trim().is_empty() {
-        return Err(Failure::usage(
-            "there is no key on stdin",
+        return Err(CliError::usage(
+            "no key on stdin",
             "give it as the argument, or pipe it in",
         ));
     }

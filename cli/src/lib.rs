@@ -56,14 +56,15 @@ mod usage;
 mod view;
 mod workflow;
 
-pub use failure::{Failure, Verdict};
+pub use failure::{CliError, CommandOutcome};
 pub use globals::Globals;
 pub use output::Screen;
 pub use rules_file::read_rules;
-pub use table::{Table, number};
+pub use table::{Table, format_number};
 pub use time::parse_duration;
 pub use token::ResetTokenArgs;
 pub use usage::report_usage_error;
+pub use view::moving::phase_label;
 
 use clap::{ArgMatches, Subcommand};
 use client::Client;
@@ -86,25 +87,25 @@ enum Noun {
     /// Show, explain, pin and preview where tenants are placed
     #[command(subcommand)]
     Placement(placement::PlacementCommand),
-    /// List, watch, pause, cancel, reverse and certify moves of tenants between shards
+    /// List, watch, pause, cancel, reverse and certify migrations of tenants
     #[command(subcommand)]
     Migration(migration::MigrationCommand),
-    /// Bring every shard under its limits; shows the plan, and does it with --yes
+    /// Bring every shard under its limits; shows the plan, runs it with --yes
     #[command(after_help = help::REBALANCE)]
     Rebalance(drain::RebalanceArgs),
-    /// List and show hotspots, say why nothing is done, check and test rules
+    /// List and show hotspots, explain why nothing is done, check and test rules
     #[command(subcommand)]
     Hotspot(hotspot::HotspotCommand),
     /// List, show, approve and reject plans against hotspots
     #[command(subcommand)]
     Plan(plan::PlanCommand),
-    /// Say what would come of a change, on recorded load
+    /// Predict the effect of a change from recorded load
     #[command(after_help = help::SIMULATE)]
     Simulate(simulate::SimulateArgs),
-    /// Show what shards and tenants use, now and in the past; export recorded load
+    /// Show the load of shards and tenants, now and in the past; export recorded load
     #[command(subcommand)]
     Load(load::LoadCommand),
-    /// List what was changed: who, when, why
+    /// List changes: who, when, why
     #[command(subcommand)]
     Event(event::EventCommand),
     /// Create, list and revoke tokens of the admin API
@@ -156,8 +157,8 @@ impl OperatorCommand {
         self,
         globals: &Globals,
         screen: &Screen,
-        reset_token: impl AsyncFnOnce(ResetTokenArgs) -> Result<Verdict, Failure>,
-    ) -> Result<Verdict, Failure> {
+        reset_token: impl AsyncFnOnce(ResetTokenArgs) -> Result<CommandOutcome, CliError>,
+    ) -> Result<CommandOutcome, CliError> {
         // Commands that need no running instance read no token either.
         let remote = || Remote::new(globals, screen);
         match self.0 {
@@ -190,7 +191,7 @@ struct Remote {
 
 impl Remote {
     /// Finds the token and prepares to connect.
-    fn new(globals: &Globals, screen: &Screen) -> Result<Self, Failure> {
+    fn new(globals: &Globals, screen: &Screen) -> Result<Self, CliError> {
         Ok(Self {
             client: Client::new(globals)?,
             screen: screen.clone(),

@@ -1,53 +1,51 @@
-//! Listening to something for as long as it lasts: server-sent events, one by
-//! one. A connection that is lost is made again.
+//! Listens to server-sent events; reconnects when the connection is lost.
 
 use std::time::Duration;
 
 use super::client::{Client, Request};
-use super::failure::Failure;
-use super::sse::{Reader, Sent};
-use super::stream::Stream;
+use super::failure::CliError;
+use super::sse::{ServerEvent, ServerEventReader};
+use super::stream::ResponseStream;
 
-/// Three times as long as the server is silent at the most.
+/// Three times the server's heartbeat interval.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
-/// Before the first further attempt; then twice as long each time.
+/// The first retry delay; it doubles with each attempt.
 const AGAIN_FIRST: Duration = Duration::from_millis(200);
 const AGAIN_MAX: Duration = Duration::from_secs(2);
 
-/// What is listened to, and how.
-pub(crate) struct Listening<'a> {
+/// Which events to listen to, and how.
+pub(crate) struct EventListener<'a> {
     pub(crate) client: &'a Client,
-    /// Where its events come from.
+    /// The path of the event stream.
     pub(crate) path: &'a [&'a str],
     pub(crate) patience: Duration,
-    /// Whether the server was there a moment ago.
-    pub(crate) met: bool,
+    /// Whether the server was reachable a moment ago.
+    pub(crate) was_reachable: bool,
 }
 
-impl Listening<'_> {
-    /// Hands out each event, until `sent` says that it was the last one; and
-    /// each loss of the connection.
+impl EventListener<'_> {
+    /// Calls `sent` with each event until it returns true, and `lost` when the connection is lost.
     pub(crate) async fn run(
         &self,
-        mut sent: impl AsyncFnMut(Sent) -> Result<bool, Failure>,
-        mut lost: impl AsyncFnMut(Failure),
-    ) -> Result<(), Failure> {
+        mut sent: impl AsyncFnMut(ServerEvent) -> Result<bool, CliError>,
+        mut lost: impl AsyncFnMut(CliError),
+    ) -> Result<(), CliError> {
         let mut stream = match self.open().await {
-            Err(failure) if self.met && failure.is_passing() => {
+            Err(failure) if self.was_reachable && failure.is_retryable() => {
                 lost(failure).await;
                 self.open_again().await?
             }
-            // That nobody is there at first is told at once.
+            // Report immediately that the server is unreachable at the start.
             opened => opened?,
         };
         loop {
-            let why = match read(stream, &mut sent).await {
+            let why = match read_events(stream, &mut sent).await {
                 Ok(true) => return Ok(()),
-                Ok(false) => Failure::unreachable(
-                    "the server ended the connection".to_owned(),
-                    "is the server running there?",
+                Ok(false) => CliError::unreachable(
+                    "the server closed the connection".to_owned(),
+                    "is the server running?",
                 ),
-                Err(failure) if failure.is_passing() => failure,
+                Err(failure) if failure.is_retryable() => failure,
                 Err(failure) => return Err(failure),
             };
             lost(why).await;
@@ -55,11 +53,11 @@ impl Listening<'_> {
         }
     }
 
-    async fn open(&self) -> Result<Stream<'_>, Failure> {
+    async fn open(&self) -> Result<ResponseStream<'_>, CliError> {
         self.client.open(Request::get(self.path)).await
     }
 
-    async fn open_again(&self) -> Result<Stream<'_>, Failure> {
+    async fn open_again(&self) -> Result<ResponseStream<'_>, CliError> {
         let mut pause = AGAIN_FIRST;
         let mut last = None;
         let trying = async {
@@ -67,7 +65,7 @@ impl Listening<'_> {
                 tokio::time::sleep(pause).await;
                 pause = (pause * 2).min(AGAIN_MAX);
                 match self.open().await {
-                    Err(failure) if failure.is_passing() => last = Some(failure),
+                    Err(failure) if failure.is_retryable() => last = Some(failure),
                     opened => return opened,
                 }
             }
@@ -75,21 +73,21 @@ impl Listening<'_> {
         let opened = tokio::time::timeout(self.patience, trying).await;
         opened.unwrap_or_else(|_| {
             Err(last.unwrap_or_else(|| {
-                let next = "--patience tries for longer";
-                Failure::unreachable("the connection was lost".to_owned(), next)
+                let next = "raise --patience to keep trying";
+                CliError::unreachable("the connection was lost".to_owned(), next)
             }))
         })
     }
 }
 
-/// Reads a stream to its end; says whether the last event was told.
-async fn read(
-    mut stream: Stream<'_>,
-    sent: &mut impl AsyncFnMut(Sent) -> Result<bool, Failure>,
-) -> Result<bool, Failure> {
-    let mut reader = Reader::default();
+/// Reads a stream to its end; returns whether the last event arrived.
+async fn read_events(
+    mut stream: ResponseStream<'_>,
+    sent: &mut impl AsyncFnMut(ServerEvent) -> Result<bool, CliError>,
+) -> Result<bool, CliError> {
+    let mut reader = ServerEventReader::default();
     while let Some(piece) = stream.next(SILENCE_MAX).await? {
-        for event in reader.take(&piece) {
+        for event in reader.push(&piece) {
             if sent(event).await? {
                 return Ok(true);
             }
@@ -98,12 +96,12 @@ async fn read(
     Ok(false)
 }
 
-/// An event that this version cannot read.
-pub(crate) fn unknown(bad: serde_json::Error) -> Failure {
-    Failure::refused_here(
+/// The error for an event that this version cannot read.
+pub(crate) fn unreadable_event(bad: serde_json::Error) -> CliError {
+    CliError::rejected_locally(
         "unexpected-answer",
-        "The answer is none that this version knows",
+        "Unexpected response",
         bad.to_string(),
-        "compare ballast --version with the server's; --json shows the answers as they are",
+        "compare ballast --version with the server's; --json shows the raw responses",
     )
 }

@@ -1,23 +1,23 @@
-//! `load`: what shards and tenants use, now and in the past.
+//! `load`: the load of shards and tenants, now and in the past.
 
 use std::time::Duration;
 
 use clap::Subcommand;
 
 use super::client::Request;
-use super::failure::{Failure, Verdict};
+use super::failure::{CliError, CommandOutcome};
 use super::generate::GenerateArgs;
 use super::globals::Globals;
 use super::output::Screen;
-use super::time::When;
+use super::time::TimeArg;
 use super::view::{self, load};
 use super::{Remote, help};
 
-/// What can be asked about load.
+/// Commands on load.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::LOAD)]
 pub(crate) enum LoadCommand {
-    /// Show what every shard and the hottest tenants use
+    /// Show the load of every shard and of the hottest tenants
     #[command(after_help = help::LOAD_SHOW)]
     Show {
         /// Only this shard, and the tenants on it
@@ -26,10 +26,10 @@ pub(crate) enum LoadCommand {
         /// Only this tenant, and the shards it is on
         #[arg(long, value_name = "ID")]
         tenant: Option<String>,
-        /// At a moment of the past: 10min, 2026-11-16 or a full time
+        /// At a past time: 10min, 2026-11-16 or a full time
         #[arg(long, value_name = "TIME")]
-        at: Option<When>,
-        /// How many tenants at the most, the hottest first
+        at: Option<TimeArg>,
+        /// Maximum number of tenants, the hottest first
         #[arg(long, value_name = "N", default_value_t = 10)]
         tenants: u32,
     },
@@ -37,31 +37,31 @@ pub(crate) enum LoadCommand {
     #[command(after_help = help::LOAD_EXPORT)]
     Export {
         #[command(flatten)]
-        stretch: StretchArgs,
-        /// In steps of at least this length, such as 1min; as recorded when absent
+        stretch: TimeRangeArgs,
+        /// Minimum step, such as 1min [default: as recorded]
         #[arg(long, value_name = "TIME", value_parser = crate::time::parse_duration)]
         step: Option<Duration>,
     },
-    /// Write the load of a made-up fleet to stdout, to try rules and plans on
+    /// Write the load of a synthetic fleet to stdout, to test rules and plans
     #[command(after_help = help::LOAD_GENERATE)]
     Generate(GenerateArgs),
-    /// Show what each tenant used on each day, and what that costs
+    /// Show the daily usage of each tenant and its cost
     #[command(after_help = help::LOAD_USAGE)]
     Usage {
         /// Only this tenant
         #[arg(long, value_name = "ID")]
         tenant: Option<String>,
-        /// From when: 30d, 2026-11-01 or a full time
+        /// Start: 30d, 2026-11-01 or a full time
         #[arg(long, value_name = "TIME", default_value = "30d")]
-        from: When,
-        /// Until when; now when absent
+        from: TimeArg,
+        /// End [default: now]
         #[arg(long, value_name = "TIME")]
-        to: Option<When>,
+        to: Option<TimeArg>,
         /// As CSV
         #[arg(long)]
         csv: bool,
     },
-    /// Say in how many days shards are over their limits
+    /// Forecast when shards will exceed their limits
     #[command(after_help = help::LOAD_FORECAST)]
     Forecast {
         /// How many days ahead
@@ -70,20 +70,20 @@ pub(crate) enum LoadCommand {
     },
 }
 
-/// An interval of the past.
+/// A past interval.
 #[derive(Debug, Clone, clap::Args)]
-pub(crate) struct StretchArgs {
-    /// From when: 1h, 2026-11-16 or a full time
+pub(crate) struct TimeRangeArgs {
+    /// Start: 1h, 2026-11-16 or a full time
     #[arg(long, value_name = "TIME", default_value = "1h")]
-    pub(crate) from: When,
-    /// Until when; now when absent
+    pub(crate) from: TimeArg,
+    /// End [default: now]
     #[arg(long, value_name = "TIME")]
-    pub(crate) to: Option<When>,
+    pub(crate) to: Option<TimeArg>,
 }
 
-impl StretchArgs {
+impl TimeRangeArgs {
     /// Adds it to a request.
-    pub(crate) fn of(&self, remote: &Remote, request: Request) -> Request {
+    pub(crate) fn apply_to(&self, remote: &Remote, request: Request) -> Request {
         let now = remote.screen.now;
         request
             .query("from", Some(self.from.past(now)))
@@ -92,8 +92,12 @@ impl StretchArgs {
 }
 
 impl LoadCommand {
-    /// Does it.
-    pub(crate) async fn run(self, globals: &Globals, screen: &Screen) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(
+        self,
+        globals: &Globals,
+        screen: &Screen,
+    ) -> Result<CommandOutcome, CliError> {
         if let Self::Generate(args) = self {
             return args.run(screen);
         }
@@ -112,11 +116,11 @@ impl LoadCommand {
                     .query("at", at.map(|when| when.past(screen.now)))
                     .query("tenants", Some(tenants));
                 let reply = remote.client.send(request).await?;
-                view::show(screen, &reply, load::now)?;
+                view::show(screen, &reply, load::current_load)?;
             }
             Self::Export { stretch, step } => {
                 let step = step.map(|step| u64::try_from(step.as_millis()).unwrap_or(u64::MAX));
-                let request = stretch.of(remote, Request::get(&["load", "record"]));
+                let request = stretch.apply_to(remote, Request::get(&["load", "record"]));
                 let reply = remote.client.send(request.query("step", step)).await?;
                 screen.data(reply.bytes.trim_ascii_end())?;
             }
@@ -134,15 +138,15 @@ impl LoadCommand {
                 let reply = remote.client.send(request).await?;
                 match csv {
                     true => screen.data(reply.bytes.trim_ascii_end())?,
-                    false => view::show(screen, &reply, load::usage)?,
+                    false => view::show(screen, &reply, load::usage_table)?,
                 }
             }
             Self::Forecast { days } => {
                 let request = Request::get(&["forecast"]).query("days", Some(days));
                 let reply = remote.client.send(request).await?;
-                view::show(screen, &reply, load::forecast)?;
+                view::show(screen, &reply, load::forecast_table)?;
             }
         }
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 }

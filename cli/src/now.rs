@@ -1,4 +1,4 @@
-//! The machine's clock: the one place of the commands that reads it.
+//! The system clock: the only place in this crate that reads it.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

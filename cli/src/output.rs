@@ -1,34 +1,34 @@
-//! The way to the terminal: data to stdout, the rest to stderr, colours only
-//! where someone sees them. A reader that has gone ends the command in peace.
+//! Output: data to stdout, the rest to stderr, colours only on a terminal. A closed stdout ends the
+//! command without an error.
 
 use std::io::{self, IsTerminal, Write};
 
 use ballast_domain::Timestamp;
 
-use super::failure::Failure;
+use super::failure::CliError;
 use super::globals::Globals;
 use super::now::now;
 
-/// How wide texts are drawn when no terminal says how wide it is.
+/// The width without a terminal.
 const WIDTH_DEFAULT: usize = 100;
 
-/// Where answers are shown, and how.
+/// Where output goes, and how it looks.
 #[derive(Debug, Clone)]
 pub struct Screen {
-    /// Print the API's bodies.
+    /// Print the API's bodies unchanged (`--json`).
     pub json: bool,
-    /// Someone looks: relative times, tables as wide as the terminal.
+    /// Stdout is a terminal: relative times, tables as wide as the terminal.
     pub(crate) terminal: bool,
-    /// Colours are welcome.
+    /// Use colours.
     pub(crate) color: bool,
-    /// Columns to draw in.
+    /// Width in columns.
     pub(crate) width: usize,
-    /// The moment that relative times are relative to.
+    /// The time that relative times refer to.
     pub(crate) now: Timestamp,
 }
 
 impl Screen {
-    /// What stdout is.
+    /// Detects what stdout is.
     pub fn detect(globals: &Globals) -> Self {
         let terminal = io::stdout().is_terminal();
         let refused = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty())
@@ -47,7 +47,7 @@ impl Screen {
         }
     }
 
-    /// A screen nobody looks at.
+    /// A screen without a terminal.
     #[cfg(test)]
     pub(crate) fn plain() -> Self {
         Self {
@@ -60,7 +60,7 @@ impl Screen {
     }
 
     /// Writes data and a line end to stdout.
-    pub fn data(&self, text: &[u8]) -> Result<(), Failure> {
+    pub fn data(&self, text: &[u8]) -> Result<(), CliError> {
         let mut out = io::stdout().lock();
         let written = out
             .write_all(text)
@@ -73,18 +73,18 @@ impl Screen {
             })
             .and_then(|()| out.flush());
         written.map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::reader_gone(),
-            _ => Failure::local(format!("stdout cannot be written to: {error}")),
+            io::ErrorKind::BrokenPipe => CliError::closed_pipe(),
+            _ => CliError::local(format!("stdout cannot be written to: {error}")),
         })
     }
 
-    /// Writes a line to stderr. When that fails there is nobody left to tell.
+    /// Writes a line to stderr; ignores errors.
     pub fn note(&self, text: &str) {
         let mut err = io::stderr().lock();
         let _ = writeln!(err, "{text}");
     }
 
-    /// Writes a line to stderr that only a person needs.
+    /// Writes a line to stderr, unless `--json` is set.
     pub fn hint(&self, text: &str) {
         if !self.json {
             self.note(text);

@@ -1,13 +1,13 @@
-//! Lines on a terminal, drawn over those that were there: the edge of the live
-//! view. The cursor is hidden meanwhile, and comes back however it ends.
+//! Draws the live view's lines over the previous ones. The cursor is hidden meanwhile and restored
+//! at the end.
 
 use std::io::{self, Write};
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::output::Screen;
-use crate::view::watch::line::Line;
+use crate::view::watch::line::StyledLine;
 
-/// Where no terminal says how high it is.
+/// The height if the terminal reports none.
 const ROWS_DEFAULT: usize = 24;
 
 const HIDE_CURSOR: &str = "\x1b[?25l";
@@ -15,11 +15,11 @@ const SHOW_CURSOR: &str = "\x1b[?25h";
 const CLEAR_LINE_REST: &str = "\x1b[K";
 const CLEAR_BELOW: &str = "\x1b[J";
 
-/// What is on the terminal.
+/// The state of the terminal.
 pub(crate) struct Painter {
-    /// The lines that stand there, with what they are painted with.
+    /// The drawn lines, with their colours.
     drawn: Vec<String>,
-    /// How many characters each of them has to the eye.
+    /// The display width of each line.
     widths: Vec<usize>,
     columns: usize,
 }
@@ -33,7 +33,7 @@ impl Painter {
         }
     }
 
-    /// Columns and rows, as they are at this moment.
+    /// The current columns and rows.
     pub(crate) fn size(&self, screen: &Screen) -> (usize, usize) {
         match crossterm::terminal::size() {
             Ok((columns, rows)) if columns > 0 && rows > 0 => {
@@ -43,35 +43,34 @@ impl Painter {
         }
     }
 
-    /// Draws lines over those that are there; if they are the same, nothing.
+    /// Redraws the lines, unless they are unchanged.
     pub(crate) fn draw(
         &mut self,
         screen: &Screen,
         columns: usize,
-        lines: &[Line],
-    ) -> Result<(), Failure> {
+        lines: &[StyledLine],
+    ) -> Result<(), CliError> {
         let painted: Vec<String> = lines.iter().map(|line| line.painted(screen)).collect();
         if painted == self.drawn && columns == self.columns {
             return Ok(());
         }
-        let widths: Vec<usize> = lines.iter().map(Line::width).collect();
-        let text = over(&self.widths, columns, &painted, &widths);
+        let widths: Vec<usize> = lines.iter().map(StyledLine::width).collect();
+        let text = overwrite(&self.widths, columns, &painted, &widths);
         self.drawn = painted;
         self.widths = widths;
         self.columns = columns;
         let mut out = io::stdout().lock();
         let written = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         written.map_err(|error| match error.kind() {
-            io::ErrorKind::BrokenPipe => Failure::reader_gone(),
-            _ => Failure::local(format!("stdout cannot be written to: {error}")),
+            io::ErrorKind::BrokenPipe => CliError::closed_pipe(),
+            _ => CliError::local(format!("stdout cannot be written to: {error}")),
         })
     }
 }
 
-/// The text that puts `painted`, as wide as `widths`, in the place of lines as
-/// wide as `before`. A terminal that has become narrower has broken those into
-/// several rows.
-fn over(before: &[usize], columns: usize, painted: &[String], widths: &[usize]) -> String {
+/// The escape sequence that replaces lines of widths `before` with `painted`. A terminal that
+/// became narrower has wrapped the old lines into several rows.
+fn overwrite(before: &[usize], columns: usize, painted: &[String], widths: &[usize]) -> String {
     let rows: usize = before
         .iter()
         .map(|width| width.div_ceil(columns.max(1)).max(1))
@@ -82,7 +81,7 @@ fn over(before: &[usize], columns: usize, painted: &[String], widths: &[usize]) 
     }
     for (line, width) in painted.iter().zip(widths) {
         text.push_str(line);
-        // Behind the last column some terminals would clear the last letter.
+        // In the last column, some terminals would clear the last character.
         if *width < columns {
             text.push_str(CLEAR_LINE_REST);
         }
@@ -96,7 +95,7 @@ impl Drop for Painter {
     fn drop(&mut self) {
         if !self.drawn.is_empty() {
             let mut out = io::stdout().lock();
-            // Whatever was typed, such as ^C, stands where the next line is to be.
+            // Clear echoed input such as ^C.
             let text = format!("\r{CLEAR_LINE_REST}{SHOW_CURSOR}");
             let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
         }
@@ -110,7 +109,7 @@ mod tests {
     #[test]
     fn lines_are_drawn_over_those_that_are_there() {
         let lines = ["a".to_owned(), "b".to_owned()];
-        let over = |before: &[usize], columns| over(before, columns, &lines, &[1, 30]);
+        let over = |before: &[usize], columns| overwrite(before, columns, &lines, &[1, 30]);
         let first = over(&[], 80);
         assert_eq!(first, "\x1b[?25la\x1b[K\r\nb\x1b[K\r\n\x1b[J");
         assert!(over(&[1, 0], 80).starts_with("\x1b[?25l\x1b[2A\r"));
@@ -122,8 +121,7 @@ mod tests {
         assert!(narrower.ends_with("a\x1b[K\r\nb\r\n\x1b[J"), "{narrower:?}");
     }
 
-    /// What stands on a terminal of so many columns after this was written, as
-    /// far as we use one.
+    /// What a terminal of this width shows after this output: a minimal emulator.
     fn shown(written: &str, columns: usize) -> Vec<String> {
         let mut rows: Vec<Vec<char>> = vec![Vec::new()];
         let (mut row, mut column) = (0, 0);
@@ -177,7 +175,7 @@ mod tests {
         for frame in frames {
             let painted: Vec<String> = frame.iter().map(|line| (*line).to_owned()).collect();
             let widths: Vec<usize> = frame.iter().map(|line| line.len()).collect();
-            written.push_str(&over(&before, 20, &painted, &widths));
+            written.push_str(&overwrite(&before, 20, &painted, &widths));
             before = widths;
             let mut expected = vec!["$ ballast execution".to_owned()];
             expected.extend(painted);

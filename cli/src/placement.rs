@@ -3,16 +3,16 @@
 use clap::Subcommand;
 use serde_json::json;
 
-use super::args::{Guard, Paging};
-use super::body::{Placement, Versioned};
+use super::args::{GuardArgs, PagingArgs};
+use super::body::{PlacementBody, Versioned};
 use super::client::Request;
-use super::failure::{Failure, Verdict};
+use super::failure::{CliError, CommandOutcome};
 use super::preview;
-use super::time::When;
+use super::time::TimeArg;
 use super::view::{self, explain, migrations, placements};
 use super::{Remote, help};
 
-/// What can be asked and said about placement.
+/// Commands on placement.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::PLACEMENT)]
 pub(crate) enum PlacementCommand {
@@ -27,17 +27,17 @@ pub(crate) enum PlacementCommand {
     Explain {
         /// The tenant
         tenant: String,
-        /// Which of its slices
+        /// The slice, if the tenant is split
         #[arg(long, value_name = "N")]
         slice: Option<u32>,
-        /// As it was then: 2h, "2h ago" or 2026-11-16T09:30:00Z
+        /// At a past time: 2h, "2h ago" or 2026-11-16T09:30:00Z
         #[arg(long, value_name = "TIME")]
-        at: Option<When>,
+        at: Option<TimeArg>,
         /// Show every shard, however many there are
         #[arg(long)]
         all: bool,
     },
-    /// Pin a tenant to a shard; it moves there later, by a move
+    /// Pin a tenant to a shard; a migration moves it there later
     #[command(after_help = help::PLACEMENT_PIN)]
     Pin {
         /// The tenant
@@ -45,36 +45,36 @@ pub(crate) enum PlacementCommand {
         /// The shard
         shard: String,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
-    /// Take a tenant's pin away
+    /// Remove a tenant's pin
     #[command(after_help = help::PLACEMENT_UNPIN)]
     Unpin {
         /// The tenant
         tenant: String,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
-    /// Say who would move if the fleet were changed; nothing is changed
+    /// Preview which tenants would move after a change of the fleet
     #[command(subcommand, after_help = help::PLACEMENT_PREVIEW)]
     Preview(preview::PreviewCommand),
-    /// List the slices that are not where they belong
+    /// List tenants that are not on their preferred shard
     #[command(after_help = help::PLACEMENT_DRIFT)]
     Drift {
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
 }
 
 impl PlacementCommand {
-    /// Does it.
-    pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let (screen, client) = (&remote.screen, &remote.client);
         match self {
             Self::Show { tenant } => {
                 let request = Request::get(&["tenants", &tenant, "placement"]);
                 let reply = client.send(request).await?;
-                view::show(screen, &reply, placements::facts)?;
+                view::show(screen, &reply, placements::placement_facts)?;
                 let why = format!("why: ballast placement explain {tenant}");
                 screen.hint(&screen.dim(&why));
             }
@@ -90,10 +90,10 @@ impl PlacementCommand {
                     .query("at", at);
                 let reply = client.send(request).await?;
                 view::show(screen, &reply, |screen, told| {
-                    explain::text(screen, told, at, all)
+                    explain::explain_text(screen, told, at, all)
                 })?;
                 if at.is_none() && !screen.json {
-                    moves_told(remote, &tenant, slice).await?;
+                    show_migrations(remote, &tenant, slice).await?;
                 }
             }
             Self::Pin {
@@ -103,34 +103,40 @@ impl PlacementCommand {
             } => {
                 let request = Request::put(&["tenants", &tenant, "placement", "pin"])
                     .body(json!({ "shardID": shard }))
-                    .guarded(guard);
+                    .with_guard(guard);
                 let reply = client.send(request).await?;
-                view::show(screen, &reply, placements::facts)?;
+                view::show(screen, &reply, placements::placement_facts)?;
             }
             Self::Unpin { tenant, guard } => {
                 let request = Request::delete(&["tenants", &tenant, "placement", "pin"]);
-                let reply = client.send(request.guarded(guard)).await?;
-                view::show(screen, &reply, placements::facts)?;
+                let reply = client.send(request.with_guard(guard)).await?;
+                view::show(screen, &reply, placements::placement_facts)?;
             }
             Self::Preview(verb) => verb.run(remote).await?,
             Self::Drift { paging } => {
                 let request = Request::get(&["placement", "drift"]);
-                preview::shown(remote, request, &paging, view::preview::Question::Drift).await?;
+                preview::show_preview(remote, request, &paging, view::preview::PreviewKind::Drift)
+                    .await?;
             }
         }
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 }
 
-/// Says whether a slice is moving, and how its last move ended.
-async fn moves_told(remote: &Remote, tenant: &str, slice: Option<u32>) -> Result<(), Failure> {
+/// Shows whether a slice is moving, and how its last migration ended.
+async fn show_migrations(
+    remote: &Remote,
+    tenant: &str,
+    slice: Option<u32>,
+) -> Result<(), CliError> {
     let request = Request::get(&["tenants", tenant, "placement"]);
-    let placed: Versioned<Placement> = remote.client.send(request).await?.read()?;
+    let placed: Versioned<PlacementBody> = remote.client.send(request).await?.read()?;
     let slices = &placed.value.slices;
-    // None named: the first, as the explanation is about that one.
+    // Without --slice, use the first slice, as the explanation does.
     let slice = slice.or(slices.first().map(|first| first.slice));
     for found in slices.iter().filter(|found| Some(found.slice) == slice) {
-        let told = migrations::moving(found).or_else(|| migrations::last_move(found));
+        let told = migrations::describe_migration(found)
+            .or_else(|| migrations::describe_last_migration(found));
         if let Some(told) = told {
             remote.screen.data(format!("\nIt {told}.").as_bytes())?;
         }

@@ -1,29 +1,29 @@
-//! `placement preview`: who would move if the fleet were changed so.
+//! `placement preview`: which tenants would move after a change of the fleet.
 
 use ballast_domain::bounds::PREVIEW_ITEMS_MAX;
 use clap::Subcommand;
 use serde_json::json;
 
-use super::args::{Paging, weight};
+use super::args::{PagingArgs, parse_weight};
 use super::client::Request;
-use super::failure::Failure;
-use super::shard::NewShard;
-use super::view::{self, preview::Question};
+use super::failure::CliError;
+use super::shard::NewShardArgs;
+use super::view::{self, preview::PreviewKind};
 use super::{Remote, help};
 
-/// How many moves a person is shown unless more are asked for.
+/// How many moves are shown by default.
 const MOVES_SHOWN: u32 = 10;
 
-/// Which change of the fleet.
+/// Changes of the fleet.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PreviewCommand {
     /// If a shard were added
     #[command(after_help = help::PREVIEW_ADD)]
     Add {
         #[command(flatten)]
-        shard: NewShard,
+        shard: NewShardArgs,
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
     /// If a shard were removed or drained
     #[command(after_help = help::PREVIEW_REMOVE)]
@@ -31,7 +31,7 @@ pub(crate) enum PreviewCommand {
         /// The shard
         id: String,
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
     /// If a shard had another weight
     #[command(after_help = help::PREVIEW_WEIGHT)]
@@ -39,15 +39,15 @@ pub(crate) enum PreviewCommand {
         /// The shard
         id: String,
         /// The weight it would have
-        #[arg(value_parser = weight, allow_negative_numbers = true)]
+        #[arg(value_parser = parse_weight, allow_negative_numbers = true)]
         weight: f64,
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
 }
 
 impl PreviewCommand {
-    pub(crate) async fn run(self, remote: &Remote) -> Result<(), Failure> {
+    pub(crate) async fn run(self, remote: &Remote) -> Result<(), CliError> {
         let (body, paging) = match self {
             Self::Add { shard, paging } => (json!({ "add": shard.fields().value() }), paging),
             Self::Remove { id, paging } => (json!({ "remove": id }), paging),
@@ -57,17 +57,17 @@ impl PreviewCommand {
             ),
         };
         let request = Request::post(&["placement", "preview"]).body(body);
-        shown(remote, request, &paging, Question::Preview).await
+        show_preview(remote, request, &paging, PreviewKind::Change).await
     }
 }
 
-/// Asks, and shows the answer.
-pub(crate) async fn shown(
+/// Sends the request and shows the preview.
+pub(crate) async fn show_preview(
     remote: &Remote,
     request: Request,
-    paging: &Paging,
-    question: Question,
-) -> Result<(), Failure> {
+    paging: &PagingArgs,
+    question: PreviewKind,
+) -> Result<(), CliError> {
     let mut paging = paging.clone();
     if !remote.screen.json && !paging.all {
         paging.limit.get_or_insert(MOVES_SHOWN);
@@ -77,6 +77,6 @@ pub(crate) async fn shown(
         .list(request, &paging, PREVIEW_ITEMS_MAX)
         .await?;
     view::show(&remote.screen, &reply, |screen, told| {
-        view::preview::text(screen, told, question)
+        view::preview::preview_text(screen, told, question)
     })
 }

@@ -1,11 +1,11 @@
-//! A request in the making: what is asked, of which path, with which body.
+//! Builds a request: method, path, query and body.
 
 use reqwest::Method;
 use serde_json::Value;
 
-use super::args::{Creation, Guard};
+use super::args::{CreationArgs, GuardArgs};
 
-/// A request in the making.
+/// A request to the API.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(super) method: Method,
@@ -13,14 +13,14 @@ pub(crate) struct Request {
     pub(super) query: Vec<(&'static str, String)>,
     pub(super) if_match: Option<u64>,
     pub(super) idempotency_key: Option<String>,
-    pub(super) body: Option<Content>,
-    /// Read past what is kept for a moment.
+    pub(super) body: Option<RequestBody>,
+    /// Bypass the server's cache.
     pub(super) fresh: bool,
 }
 
-/// What is sent.
+/// A request body.
 #[derive(Debug, Clone)]
-pub(super) struct Content {
+pub(super) struct RequestBody {
     pub(super) kind: &'static str,
     pub(super) text: String,
 }
@@ -59,35 +59,35 @@ impl Request {
     }
 
     pub(crate) fn body(mut self, body: Value) -> Self {
-        self.body = Some(Content {
+        self.body = Some(RequestBody {
             kind: "application/json",
             text: body.to_string(),
         });
         self
     }
 
-    /// A body that is JSON already, letter by letter.
+    /// A JSON body, sent byte for byte.
     pub(crate) fn document(mut self, text: String) -> Self {
         let kind = "application/json";
-        self.body = Some(Content { kind, text });
+        self.body = Some(RequestBody { kind, text });
         self
     }
 
     /// A body of one JSON document per line.
     pub(crate) fn lines(mut self, text: String) -> Self {
         let kind = "application/x-ndjson";
-        self.body = Some(Content { kind, text });
+        self.body = Some(RequestBody { kind, text });
         self
     }
 
-    /// Asks for what is true now, not for what was true a moment ago.
-    pub(crate) fn fresh(mut self) -> Self {
+    /// Bypasses the server's cache.
+    pub(crate) fn bypass_cache(mut self) -> Self {
         self.fresh = true;
         self
     }
 
-    /// Names the request, so that it happens once.
-    pub(crate) fn named(mut self, key: Option<String>) -> Self {
+    /// Sets the idempotency key.
+    pub(crate) fn idempotency_key(mut self, key: Option<String>) -> Self {
         self.idempotency_key = key;
         self
     }
@@ -99,20 +99,20 @@ impl Request {
         self
     }
 
-    /// Reason and version.
-    pub(crate) fn guarded(mut self, guard: Guard) -> Self {
+    /// Adds the reason and the expected version.
+    pub(crate) fn with_guard(mut self, guard: GuardArgs) -> Self {
         self.if_match = guard.if_match;
         self.query("reason", guard.reason)
     }
 
-    /// Reason and idempotency key.
-    pub(crate) fn creating(mut self, creation: Creation) -> Self {
+    /// Adds the reason and the idempotency key.
+    pub(crate) fn with_creation(mut self, creation: CreationArgs) -> Self {
         self.idempotency_key = creation.idempotency_key;
         self.query("reason", creation.reason)
     }
 
-    /// With this value of a parameter in place of another.
-    pub(super) fn with(mut self, name: &'static str, value: &str) -> Self {
+    /// Replaces a query parameter.
+    pub(super) fn replace_query(mut self, name: &'static str, value: &str) -> Self {
         self.query.retain(|(other, _)| *other != name);
         self.query.push((name, value.to_owned()));
         self

@@ -7,17 +7,17 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::args::{Creation, Fields, Guard, Paging, weight};
+use super::args::{CreationArgs, GuardArgs, JsonFields, PagingArgs, parse_weight};
 use super::body::ShardBody;
 use super::client::Request;
 use super::confirm::confirm;
-use super::drain::{DrainArgs, drain_of};
-use super::failure::{Failure, Verdict};
+use super::drain::{DrainArgs, fetch_drain};
+use super::failure::{CliError, CommandOutcome};
 use super::shard_files::ShardFileCommand;
 use super::view::{self, drains, shards};
 use super::{Remote, help};
 
-/// What can be done with shards.
+/// Commands on shards.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::SHARD)]
 pub(crate) enum ShardCommand {
@@ -27,25 +27,25 @@ pub(crate) enum ShardCommand {
     Files(ShardFileCommand),
 }
 
-/// What is asked of a running instance.
+/// Commands that need a running instance.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ShardApiCommand {
-    /// Add a shard; nobody moves (placement preview says who would)
+    /// Add a shard; no tenant moves yet (see placement preview)
     #[command(after_help = help::SHARD_ADD)]
     Add {
         #[command(flatten)]
-        shard: NewShard,
-        /// Where its data is; embedded under the data directory when absent
+        shard: NewShardArgs,
+        /// URL of its data [default: embedded, in the data directory]
         #[arg(long = "data-url", value_name = "URL")]
         data_url: Option<String>,
         #[command(flatten)]
-        creation: Creation,
+        creation: CreationArgs,
     },
     /// List shards with the number of slices on each
     #[command(after_help = help::SHARD_LIST)]
     List {
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
     /// Show a shard
     #[command(after_help = help::SHARD_SHOW)]
@@ -58,81 +58,81 @@ pub(crate) enum ShardApiCommand {
     Weight {
         /// The shard
         id: String,
-        /// Its capacity beside that of the others
-        #[arg(value_parser = weight, allow_negative_numbers = true)]
+        /// Its capacity relative to the other shards
+        #[arg(value_parser = parse_weight, allow_negative_numbers = true)]
         weight: f64,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
-    /// Set a shard's zones; none when none is named
+    /// Set a shard's zones; without zones, clear them
     #[command(after_help = help::SHARD_ZONES)]
     Zones {
         /// The shard
         id: String,
-        /// Its zones from now on
+        /// The new zones
         #[arg(value_name = "ZONE")]
         zones: Vec<String>,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
     /// Set a shard's state
     #[command(after_help = help::SHARD_STATE)]
     State {
         /// The shard
         id: String,
-        /// Its state from now on
-        state: State,
+        /// The new state
+        state: ShardStateArg,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
-    /// Move everything off a shard; shows the plan, and does it with --yes
+    /// Move everything off a shard; shows the plan, runs it with --yes
     #[command(after_help = help::SHARD_DRAIN)]
     Drain(DrainArgs),
-    /// Change several things about a shard at once
+    /// Change several settings of a shard at once
     #[command(after_help = help::SHARD_UPDATE)]
     Update {
         /// The shard
         id: String,
         #[command(flatten)]
-        patch: Patch,
+        patch: ShardPatchArgs,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
-    /// Take an empty shard out of the fleet
+    /// Remove an empty shard from the fleet
     #[command(after_help = help::SHARD_REMOVE)]
     Remove {
         /// The shard
         id: String,
-        /// Do not ask
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
 }
 
-/// A shard that is, or would be, added.
+/// A new shard.
 #[derive(Debug, Args)]
-pub(crate) struct NewShard {
+pub(crate) struct NewShardArgs {
     /// Its ID
     id: String,
-    /// The region it stands in; the default region when absent
+    /// Its region [default: the default region]
     #[arg(long)]
     region: Option<String>,
-    /// A zone it carries (repeatable)
+    /// A zone of the shard (repeatable)
     #[arg(long)]
     zone: Vec<String>,
-    /// Its capacity beside that of the others; 1 when absent
-    #[arg(long, value_parser = weight, allow_negative_numbers = true)]
+    /// Its capacity relative to the other shards [default: 1]
+    #[arg(long, value_parser = parse_weight, allow_negative_numbers = true)]
     weight: Option<f64>,
-    /// The most slices it may hold
+    /// Maximum number of slices
     #[arg(long, value_name = "N")]
     max_slices: Option<u64>,
 }
 
-impl NewShard {
-    pub(crate) fn fields(&self) -> Fields {
-        Fields::default()
+impl NewShardArgs {
+    pub(crate) fn fields(&self) -> JsonFields {
+        JsonFields::default()
             .with("shardID", Some(&self.id))
             .with("region", self.region.as_ref())
             .with_list("zones", &self.zone)
@@ -141,40 +141,40 @@ impl NewShard {
     }
 }
 
-/// What can be changed about a shard.
+/// Settings of a shard to change.
 #[derive(Debug, Args)]
-pub(crate) struct Patch {
-    /// Its capacity beside that of the others
-    #[arg(long, value_parser = weight, allow_negative_numbers = true)]
+pub(crate) struct ShardPatchArgs {
+    /// Its capacity relative to the other shards
+    #[arg(long, value_parser = parse_weight, allow_negative_numbers = true)]
     weight: Option<f64>,
-    /// Its zones: a list such as a,b
+    /// Its zones, such as a,b
     #[arg(long, value_delimiter = ',', value_name = "ZONES")]
     zones: Vec<String>,
-    /// It carries no zones
+    /// Clear its zones
     #[arg(long, conflicts_with = "zones")]
     no_zones: bool,
-    /// The most slices it may hold
+    /// Maximum number of slices
     #[arg(long, value_name = "N")]
     max_slices: Option<u64>,
-    /// Whether it takes slices
+    /// Its state
     #[arg(long)]
-    state: Option<State>,
+    state: Option<ShardStateArg>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum State {
-    /// Serves and takes new slices
+pub(crate) enum ShardStateArg {
+    /// Serves and accepts new slices
     Active,
-    /// Serves what it holds, takes nothing, is to be emptied
+    /// Serves its slices, accepts none, is being emptied
     Draining,
     /// Serves nothing
     Down,
 }
 
 impl ShardApiCommand {
-    /// Does it.
-    pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let (screen, client) = (&remote.screen, &remote.client);
         match self {
             Self::Add {
@@ -183,69 +183,72 @@ impl ShardApiCommand {
                 creation,
             } => {
                 let body = shard.fields().with("url", data_url).value();
-                let request = Request::post(&["shards"]).body(body).creating(creation);
+                let request = Request::post(&["shards"])
+                    .body(body)
+                    .with_creation(creation);
                 let reply = client.send(request).await?;
-                view::show(screen, &reply, shards::added)?;
-                screen
-                    .hint(&screen.dim("nobody has moved; who is due to: ballast placement drift"));
+                view::show(screen, &reply, shards::describe_added)?;
+                screen.hint(
+                    &screen.dim("no tenant has moved; list those due: ballast placement drift"),
+                );
             }
             Self::List { paging } => {
                 let request = Request::get(&["shards"]);
                 let reply = client.list(request, &paging, PAGE_ITEMS_MAX).await?;
                 let empty = "no shards yet; add one: ballast shard add shard-1";
-                view::list::<ShardBody>(screen, &reply, shards::table, empty)?;
+                view::list::<ShardBody>(screen, &reply, shards::shard_table, empty)?;
             }
             Self::Show { id } => {
                 let mut reply = client.send(Request::get(&["shards", &id])).await?;
                 let shown: ShardBody = reply.read()?;
                 let drain = match shown.shard.state {
-                    ShardState::Draining => Some(drain_of(remote, &id).await?),
+                    ShardState::Draining => Some(fetch_drain(remote, &id).await?),
                     _ => None,
                 };
                 if let (Some(drain), true) = (&drain, screen.json) {
-                    reply.bytes = with_drain(reply.read()?, drain.read()?);
+                    reply.bytes = merge_drain(reply.read()?, drain.read()?);
                 }
-                view::show(screen, &reply, shards::facts)?;
+                view::show(screen, &reply, shards::shard_facts)?;
                 if let (Some(drain), false) = (&drain, screen.json) {
-                    let told = format!("draining  {}", drains::progress(&drain.read()?));
+                    let told = format!("draining  {}", drains::describe_progress(&drain.read()?));
                     screen.data(told.as_bytes())?;
                 }
             }
             Self::Weight { id, weight, guard } => {
-                patched(remote, &id, json!({ "weight": weight }), guard).await?;
+                patch_shard(remote, &id, json!({ "weight": weight }), guard).await?;
             }
             Self::Zones { id, zones, guard } => {
-                patched(remote, &id, json!({ "zones": zones }), guard).await?;
+                patch_shard(remote, &id, json!({ "zones": zones }), guard).await?;
             }
             Self::State { id, state, guard } => {
-                patched(remote, &id, json!({ "state": state }), guard).await?;
+                patch_shard(remote, &id, json!({ "state": state }), guard).await?;
             }
             Self::Drain(args) => return args.run(remote).await,
             Self::Update { id, patch, guard } => {
-                let fields = Fields::default()
+                let fields = JsonFields::default()
                     .with("weight", patch.weight)
                     .with_list_or_none("zones", &patch.zones, patch.no_zones)
                     .with("maxSlices", patch.max_slices)
                     .with("state", patch.state);
-                view::refuse_nothing(&fields)?;
-                patched(remote, &id, fields.value(), guard).await?;
+                view::require_change(&fields)?;
+                patch_shard(remote, &id, fields.value(), guard).await?;
             }
             Self::Remove { id, yes, guard } => {
-                confirm(screen, yes, &format!("take shard {id} out of the fleet"))?;
+                confirm(screen, yes, &format!("remove shard {id} from the fleet"))?;
                 let reply = client
-                    .send(Request::delete(&["shards", &id]).guarded(guard))
+                    .send(Request::delete(&["shards", &id]).with_guard(guard))
                     .await?;
                 view::show::<Value>(screen, &reply, |_, _| {
-                    format!("shard {id} is out of the fleet")
+                    format!("removed shard {id} from the fleet")
                 })?;
             }
         }
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 }
 
-/// A shard with how its emptying stands, without the list of its slices.
-fn with_drain(mut shard: Value, mut drain: Value) -> Vec<u8> {
+/// Merges the drain's state into a shard's document, without the plan.
+fn merge_drain(mut shard: Value, mut drain: Value) -> Vec<u8> {
     if let Some(drain) = drain.as_object_mut() {
         drain.remove("plan");
         drain.remove("shardID");
@@ -254,8 +257,13 @@ fn with_drain(mut shard: Value, mut drain: Value) -> Vec<u8> {
     shard.to_string().into_bytes()
 }
 
-async fn patched(remote: &Remote, id: &str, body: Value, guard: Guard) -> Result<(), Failure> {
-    let request = Request::patch(&["shards", id]).body(body).guarded(guard);
+async fn patch_shard(
+    remote: &Remote,
+    id: &str,
+    body: Value,
+    guard: GuardArgs,
+) -> Result<(), CliError> {
+    let request = Request::patch(&["shards", id]).body(body).with_guard(guard);
     let reply = remote.client.send(request).await?;
-    view::show(&remote.screen, &reply, shards::facts)
+    view::show(&remote.screen, &reply, shards::shard_facts)
 }

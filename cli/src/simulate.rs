@@ -1,4 +1,4 @@
-//! `simulate`: what would come of a change, on recorded load. Nothing is changed.
+//! `simulate`: predicts the effect of a change from recorded load. Changes nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,57 +9,59 @@ use ballast_domain::shard::Shard;
 use ballast_domain::tenant::Tenant;
 use ballast_domain::{ShardId, TenantId};
 use ballast_hotspot_detector::diagnose::DiagnosisSettings;
-use ballast_hotspot_detector::plan::{Fleet, Terms};
+use ballast_hotspot_detector::plan::{FleetSnapshot, PlanTerms};
 use ballast_hotspot_detector::rules::{Ruleset, defaults, test};
-use ballast_hotspot_detector::whatif::{Change, Recorded, fleet_of, register, replay, what_if};
+use ballast_hotspot_detector::whatif::{
+    FleetChange, RecordedFleet, apply_registry, fleet_from_samples, replay, simulate_changes,
+};
 use clap::Args;
 
 use super::Remote;
-use super::args::Paging;
+use super::args::PagingArgs;
 use super::client::Request;
-use super::failure::{Failure, Verdict};
+use super::failure::{CliError, CommandOutcome};
 use super::globals::Globals;
-use super::hotspot::{recorded, rules_of, samples, text_of};
-use super::load::StretchArgs;
+use super::hotspot::{fetch_recorded_load, load_rules, parse_samples, read_text_file};
+use super::load::TimeRangeArgs;
 use super::output::Screen;
-use super::view::simulated as told;
+use super::view::simulated;
 
-/// What is simulated.
+/// Arguments of `simulate`.
 #[derive(Debug, Args)]
 pub(crate) struct SimulateArgs {
-    /// What is changed: add-shard=ID, weight=ID:2, drain=ID or rules=LIMIT:GOAL; may be repeated
+    /// A change: add-shard=ID, weight=ID:2, drain=ID or rules=LIMIT:GOAL (repeatable)
     #[arg(long = "change", value_name = "CHANGE")]
     changes: Vec<String>,
-    /// A file of recorded load, instead of asking the server for its own
+    /// A file of recorded load [default: the server's record]
     #[arg(long, value_name = "FILE")]
     load: Option<PathBuf>,
     #[command(flatten)]
-    stretch: StretchArgs,
-    /// Rules to look for hotspots with; when absent the server's own, with --load the usual ones
+    stretch: TimeRangeArgs,
+    /// Hotspot rules [default: the server's; with --load, the built-in rules]
     #[arg(long, value_name = "FILE")]
     rules: Option<PathBuf>,
-    /// With --load: ask the server for residency, zones, pins, dials and weights of the shards and
-    /// tenants in the file, and for its rules and terms; without --load that is always done
+    /// With --load: fetch residency, zones, pins, dials and weights of the shards and tenants in
+    /// the file, and rules and terms, from the server; always done without --load
     #[arg(long, requires = "load")]
     registered: bool,
 }
 
-/// What the server knows that is not in a record.
-struct Registered {
+/// Records of the server that recorded load lacks.
+struct RegisteredFleet {
     shards: Vec<Shard>,
     tenants: Vec<Tenant>,
 }
 
-impl Registered {
-    /// Shards and tenants as the server has them.
-    async fn ask(remote: &Remote) -> Result<Self, Failure> {
+impl RegisteredFleet {
+    /// Fetches the server's shards and tenants.
+    async fn fetch(remote: &Remote) -> Result<Self, CliError> {
         #[derive(serde::Deserialize)]
         struct Items<T> {
             items: Vec<T>,
         }
-        let all = Paging {
+        let all = PagingArgs {
             all: true,
-            ..Paging::default()
+            ..PagingArgs::default()
         };
         let list = async |what: &str| {
             let request = Request::get(&[what]);
@@ -73,7 +75,7 @@ impl Registered {
         })
     }
 
-    /// Calls a second that tenants may make, where they are limited.
+    /// The rate limits of tenants that have one.
     fn limits(&self) -> BTreeMap<TenantId, f64> {
         let limited = self.tenants.iter().filter_map(|tenant| {
             let limit = tenant.limits.votes_per_second?;
@@ -83,23 +85,23 @@ impl Registered {
     }
 }
 
-/// What load is judged and planned by.
-struct GoesBy {
+/// The rules and terms of the simulation.
+struct SimulationTerms {
     rules: Ruleset,
-    terms: Terms,
+    terms: PlanTerms,
     diagnose: DiagnosisSettings,
-    /// The limit and the goal of shards, where they are known.
+    /// The limit and the goal of shards, if known.
     limits: Option<(f64, f64)>,
 }
 
-impl GoesBy {
-    /// The server's own, or the usual ones where none is asked.
-    async fn find(remote: Option<&Remote>, rules: Option<&Path>) -> Result<Self, Failure> {
+impl SimulationTerms {
+    /// The server's rules and terms, or the defaults without a server.
+    async fn load(remote: Option<&Remote>, rules: Option<&Path>) -> Result<Self, CliError> {
         let mut goes_by = match remote {
             Some(remote) => {
                 let reply = remote.client.send(Request::get(&["load", "terms"])).await?;
                 let body: TermsBody = reply.read()?;
-                let (rules, terms) = body.read().map_err(Failure::local)?;
+                let (rules, terms) = body.read().map_err(CliError::local)?;
                 Self {
                     rules,
                     terms,
@@ -108,63 +110,69 @@ impl GoesBy {
                 }
             }
             None => Self {
-                rules: defaults().map_err(|problems| Failure::local(problems.to_string()))?,
-                terms: Terms::default(),
+                rules: defaults().map_err(|problems| CliError::local(problems.to_string()))?,
+                terms: PlanTerms::default(),
                 diagnose: DiagnosisSettings::default(),
                 limits: None,
             },
         };
         if let Some(file) = rules {
-            goes_by.rules = rules_of(file)?;
+            goes_by.rules = load_rules(file)?;
         }
         Ok(goes_by)
     }
 }
 
 impl SimulateArgs {
-    /// Does it.
-    pub(crate) async fn run(self, globals: &Globals, screen: &Screen) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(
+        self,
+        globals: &Globals,
+        screen: &Screen,
+    ) -> Result<CommandOutcome, CliError> {
         let remote = match self.load.is_none() || self.registered {
             true => Some(Remote::new(globals, screen)?),
             false => None,
         };
         let text = match (&self.load, &remote) {
-            (Some(file), _) => text_of(file)?,
-            (None, Some(remote)) => recorded(remote, &self.stretch).await?,
+            (Some(file), _) => read_text_file(file)?,
+            (None, Some(remote)) => fetch_recorded_load(remote, &self.stretch).await?,
             (None, None) => String::new(),
         };
-        let goes_by = GoesBy::find(remote.as_ref(), self.rules.as_deref()).await?;
-        let samples = samples(&text)?;
+        let goes_by = SimulationTerms::load(remote.as_ref(), self.rules.as_deref()).await?;
+        let samples = parse_samples(&text)?;
         let registered = match &remote {
-            Some(remote) => Some(Registered::ask(remote).await?),
+            Some(remote) => Some(RegisteredFleet::fetch(remote).await?),
             None => None,
         };
-        let Some(Recorded { mut fleet, busiest }) = fleet_of(&samples, &goes_by.rules.spans) else {
-            return Err(Failure::refused_here(
+        let Some(RecordedFleet { mut fleet, busiest }) =
+            fleet_from_samples(&samples, &goes_by.rules.spans)
+        else {
+            return Err(CliError::rejected_locally(
                 "no-load",
                 "There is nothing to simulate",
                 "no load was recorded in that time".to_owned(),
                 "Ask for a longer time (--from 6h), or name a file (--load FILE).",
             ));
         };
-        let limits = registered.as_ref().map(Registered::limits);
+        let limits = registered.as_ref().map(RegisteredFleet::limits);
         let found = test::test(&goes_by.rules, samples.iter().cloned());
         let limits = limits.unwrap_or_default();
         let replayed = replay(&goes_by.rules, &goes_by.diagnose, &limits, samples);
         if let Some(known) = &registered {
-            register(&mut fleet, &known.shards, &known.tenants);
+            apply_registry(&mut fleet, &known.shards, &known.tenants);
         }
         if let Some((limit, goal)) = goes_by.limits {
             for shard in &mut fleet.shards {
                 (shard.limit, shard.goal) = (limit, goal);
             }
         }
-        let counted_on = replayed.count_on(&mut fleet);
-        let changes = self.changes.iter().map(|text| change(text, &fleet));
+        let counted_on = replayed.subtract_throttled_load(&mut fleet);
+        let changes = self.changes.iter().map(|text| parse_change(text, &fleet));
         let changes = changes.collect::<Result<Vec<_>, _>>()?;
-        let answer = what_if(&fleet, &goes_by.terms, &changes)
-            .map_err(|bad| Failure::usage(bad.to_string(), "--change names shards of the load"))?;
-        let came = told::Came {
+        let answer = simulate_changes(&fleet, &goes_by.terms, &changes)
+            .map_err(|bad| CliError::usage(bad.to_string(), "--change names shards of the load"))?;
+        let came = simulated::SimulationReport {
             answer: &answer,
             rules: &found,
             replayed: &replayed,
@@ -172,65 +180,65 @@ impl SimulateArgs {
             counted_on: &counted_on,
         };
         let told = match screen.json {
-            true => told::json(&came),
-            false => told::text(&came),
+            true => simulated::simulation_json(&came),
+            false => simulated::simulation_text(&came),
         };
         screen.data(told.trim_end().as_bytes())?;
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 }
 
-fn bad(text: &str) -> Failure {
-    Failure::usage(
-        format!("{text:?} is no change"),
+fn invalid_change(text: &str) -> CliError {
+    CliError::usage(
+        format!("{text:?} is not a change"),
         "write add-shard=shard-9, weight=shard-1:2, drain=shard-1 or rules=0.7:0.6",
     )
 }
 
-fn shard(text: &str, name: &str) -> Result<ShardId, Failure> {
-    name.parse().map_err(|_| bad(text))
+fn parse_shard_id(text: &str, name: &str) -> Result<ShardId, CliError> {
+    name.parse().map_err(|_| invalid_change(text))
 }
 
-/// A change as it is typed.
-fn change(text: &str, fleet: &Fleet) -> Result<Change, Failure> {
+/// Parses a change.
+fn parse_change(text: &str, fleet: &FleetSnapshot) -> Result<FleetChange, CliError> {
     let (kind, rest) = text.split_once('=').unwrap_or((text, ""));
-    let two = || rest.split_once(':').ok_or_else(|| bad(text));
-    let number = |part: &str| part.parse::<f64>().map_err(|_| bad(text));
+    let two = || rest.split_once(':').ok_or_else(|| invalid_change(text));
+    let number = |part: &str| part.parse::<f64>().map_err(|_| invalid_change(text));
     match kind {
         "add-shard" => {
             let (name, like) = rest.split_once(':').unwrap_or((rest, ""));
-            let first = fleet.shards.first().ok_or_else(|| bad(text))?;
-            Ok(Change::AddShard {
+            let first = fleet.shards.first().ok_or_else(|| invalid_change(text))?;
+            Ok(FleetChange::AddShard {
                 shard_id: match name {
-                    "" => shard(text, "new-shard")?,
-                    name => shard(text, name)?,
+                    "" => parse_shard_id(text, "new-shard")?,
+                    name => parse_shard_id(text, name)?,
                 },
                 like: match like {
                     "" => first.id().clone(),
-                    like => shard(text, like)?,
+                    like => parse_shard_id(text, like)?,
                 },
                 region: None,
             })
         }
         "weight" => {
             let (name, weight) = two()?;
-            Ok(Change::Weight {
-                shard_id: shard(text, name)?,
+            Ok(FleetChange::Weight {
+                shard_id: parse_shard_id(text, name)?,
                 weight: number(weight)?,
             })
         }
-        "drain" => Ok(Change::Drain {
-            shard_id: shard(text, rest)?,
+        "drain" => Ok(FleetChange::Drain {
+            shard_id: parse_shard_id(text, rest)?,
         }),
         "rules" => {
             let (limit, goal) = two()?;
-            Ok(Change::Rules {
+            Ok(FleetChange::Rules {
                 shard_id: None,
                 limit: number(limit)?,
                 goal: number(goal)?,
             })
         }
-        _ => Err(bad(text)),
+        _ => Err(invalid_change(text)),
     }
 }
 
@@ -243,10 +251,10 @@ mod tests {
     #[test]
     fn changes_are_read_as_they_are_typed() {
         let record = include_str!("../../hotspot-detector/src/load/record/golden.ndjson");
-        let fleet = fleet_of(&samples(record).unwrap(), &Spans::default())
+        let fleet = fleet_from_samples(&parse_samples(record).unwrap(), &Spans::default())
             .unwrap()
             .fleet;
-        let read = |text: &str| change(text, &fleet).map(|it| it.to_string());
+        let read = |text: &str| parse_change(text, &fleet).map(|it| it.to_string());
         assert_eq!(read("drain=shard-1").unwrap(), "shard-1 were drained");
         assert_eq!(
             read("weight=shard-1:2").unwrap(),

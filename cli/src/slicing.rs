@@ -1,4 +1,4 @@
-//! `tenant split` and `tenant merge`: a tenant gets more slices, or fewer.
+//! `tenant split` and `tenant merge`: change the number of a tenant's slices.
 
 use std::time::Duration;
 
@@ -7,65 +7,65 @@ use clap::Args;
 use tokio::time::sleep;
 
 use super::Remote;
-use super::args::{Creation, Fields};
+use super::args::{CreationArgs, JsonFields};
 use super::body::Versioned;
 use super::client::Request;
-use super::failure::{Failure, Verdict};
+use super::failure::{CliError, CommandOutcome};
 use super::view::{self, slicing};
 
-/// How often it is looked whether it is done.
+/// How often to poll for the end.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// Into how many slices, and how.
+/// Arguments of `tenant split`.
 #[derive(Debug, Args)]
 pub(crate) struct SplitArgs {
     /// The tenant
     tenant: String,
-    /// How many slices it is to have in all: 2, 4, 8, … 64
+    /// Total number of slices: 2, 4, 8, … 64
     #[arg(long, value_name = "N")]
     into: u32,
-    /// Leave the slices on the shard on which they are cut
+    /// Keep all slices on their current shard
     #[arg(long)]
     stay: bool,
     #[command(flatten)]
-    manner: Manner,
+    manner: RecutArgs,
 }
 
-/// What is joined, and how.
+/// Arguments of `tenant merge`.
 #[derive(Debug, Args)]
 pub(crate) struct MergeArgs {
     /// The tenant
     tenant: String,
-    /// How many slices it is to have in all; 1 when absent
+    /// Total number of slices [default: 1]
     #[arg(long, value_name = "N")]
     into: Option<u32>,
     #[command(flatten)]
-    manner: Manner,
+    manner: RecutArgs,
 }
 
-/// What both have.
+/// Flags of both commands.
 #[derive(Debug, Args)]
-struct Manner {
-    /// Only say what would be done
+struct RecutArgs {
+    /// Only show the plan
     #[arg(long)]
     dry_run: bool,
-    /// Wait until it is done; exit code 1 unless it is
+    /// Wait until it is done; exit code 1 if it fails
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
     #[command(flatten)]
-    creation: Creation,
+    creation: CreationArgs,
 }
 
 impl SplitArgs {
-    fn fields(&self) -> Fields {
-        Fields::default()
+    fn fields(&self) -> JsonFields {
+        JsonFields::default()
             .with("into", Some(self.into))
             .with("stay", self.stay.then_some(true))
             .with("dryRun", self.manner.dry_run.then_some(true))
     }
 
-    /// Does it.
-    pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let request = Request::post(&["tenants", &self.tenant, "split"]);
         let request = request.body(self.fields().value());
         self.manner.run(remote, &self.tenant, request).await
@@ -73,32 +73,32 @@ impl SplitArgs {
 }
 
 impl MergeArgs {
-    fn fields(&self) -> Fields {
-        Fields::default()
+    fn fields(&self) -> JsonFields {
+        JsonFields::default()
             .with("into", self.into)
             .with("dryRun", self.manner.dry_run.then_some(true))
     }
 
-    /// Does it.
-    pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let request = Request::post(&["tenants", &self.tenant, "merge"]);
         let request = request.body(self.fields().value());
         self.manner.run(remote, &self.tenant, request).await
     }
 }
 
-impl Manner {
+impl RecutArgs {
     async fn run(
         self,
         remote: &Remote,
         tenant: &str,
         request: Request,
-    ) -> Result<Verdict, Failure> {
+    ) -> Result<CommandOutcome, CliError> {
         let (screen, client) = (&remote.screen, &remote.client);
-        let mut reply = client.send(request.creating(self.creation)).await?;
+        let mut reply = client.send(request.with_creation(self.creation)).await?;
         if self.dry_run {
-            view::show(screen, &reply, slicing::plan)?;
-            return Ok(Verdict::Done);
+            view::show(screen, &reply, slicing::describe_plan)?;
+            return Ok(CommandOutcome::Done);
         }
         let mut now: Versioned<Tenant> = reply.read()?;
         while self.wait && now.value.slicing.is_some() {
@@ -106,11 +106,11 @@ impl Manner {
             reply = client.send(Request::get(&["tenants", tenant])).await?;
             now = reply.read()?;
         }
-        view::show(screen, &reply, slicing::done)?;
+        view::show(screen, &reply, slicing::describe_slicing)?;
         let given_up = now.value.last_slicing.and_then(|last| last.why).is_some();
         match self.wait && given_up {
-            true => Ok(Verdict::Negative),
-            false => Ok(Verdict::Done),
+            true => Ok(CommandOutcome::Negative),
+            false => Ok(CommandOutcome::Done),
         }
     }
 }

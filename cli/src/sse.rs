@@ -1,24 +1,24 @@
-//! Server-sent events, read as they arrive: pure, bytes in, events out.
+//! Parses server-sent events: pure, bytes in, events out.
 
 /// An event with its name.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub(crate) struct Sent {
+pub(crate) struct ServerEvent {
     pub(crate) event: String,
     pub(crate) data: String,
 }
 
-/// Reads a stream in whatever pieces it comes.
+/// Parses a stream that arrives in arbitrary pieces.
 #[derive(Debug, Default)]
-pub(crate) struct Reader {
-    /// What has no line end yet.
+pub(crate) struct ServerEventReader {
+    /// The incomplete last line.
     rest: Vec<u8>,
     event: String,
     data: Vec<String>,
 }
 
-impl Reader {
-    /// Takes a piece and hands out the events that it completes.
-    pub(crate) fn take(&mut self, piece: &[u8]) -> Vec<Sent> {
+impl ServerEventReader {
+    /// Adds a piece; returns the events that it completes.
+    pub(crate) fn push(&mut self, piece: &[u8]) -> Vec<ServerEvent> {
         self.rest.extend_from_slice(piece);
         let mut sent = Vec::new();
         while let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -29,11 +29,11 @@ impl Reader {
         sent
     }
 
-    fn line(&mut self, line: &str) -> Option<Sent> {
+    fn line(&mut self, line: &str) -> Option<ServerEvent> {
         if line.is_empty() {
             let event = std::mem::take(&mut self.event);
             let data = std::mem::take(&mut self.data);
-            return (!data.is_empty()).then(|| Sent {
+            return (!data.is_empty()).then(|| ServerEvent {
                 event,
                 data: data.join("\n"),
             });
@@ -43,7 +43,7 @@ impl Reader {
         match field {
             "event" => value.clone_into(&mut self.event),
             "data" => self.data.push(value.to_owned()),
-            // Comments keep the connection alive; ids are not ours.
+            // Ignore comments, which keep the connection alive, and ids.
             _ => {}
         }
         None
@@ -54,15 +54,15 @@ impl Reader {
 mod tests {
     use super::*;
 
-    fn sent(event: &str, data: &str) -> Sent {
+    fn sent(event: &str, data: &str) -> ServerEvent {
         let (event, data) = (event.to_owned(), data.to_owned());
-        Sent { event, data }
+        ServerEvent { event, data }
     }
 
     #[test]
     fn events_are_the_same_however_they_are_cut() {
         let stream = "event: execution\ndata: {\"ä\":1}\n\n: still here\n\r\ndata:a\r\ndata: b\r\n\r\nevent: end\ndata: x\n\nevent: end\ndata: cut off";
-        let whole = Reader::default().take(stream.as_bytes());
+        let whole = ServerEventReader::default().push(stream.as_bytes());
         assert_eq!(
             whole,
             [
@@ -72,9 +72,9 @@ mod tests {
             ]
         );
         for size in 1..stream.len() {
-            let mut reader = Reader::default();
+            let mut reader = ServerEventReader::default();
             let pieces = stream.as_bytes().chunks(size);
-            let found: Vec<_> = pieces.flat_map(|piece| reader.take(piece)).collect();
+            let found: Vec<_> = pieces.flat_map(|piece| reader.push(piece)).collect();
             assert_eq!(found, whole, "{size}");
         }
     }

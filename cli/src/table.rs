@@ -1,5 +1,5 @@
-//! Tables and lists of facts, in text. On a terminal they fit its width; in a
-//! pipe every row is one line, whole.
+//! Tables and lists of facts, as text. On a terminal they fit its width; in a pipe every row is one
+//! complete line.
 
 use ballast_domain::Timestamp;
 use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table as Comfy, presets};
@@ -7,38 +7,37 @@ use comfy_table::{Attribute, Cell, CellAlignment, ContentArrangement, Table as C
 use super::output::Screen;
 use super::time;
 
-/// A table in the making.
+/// A table to render.
 pub struct Table<'a> {
-    columns: Vec<Column>,
-    rows: Vec<Row>,
+    columns: Vec<TableColumn>,
+    rows: Vec<TableRow>,
     screen: &'a Screen,
 }
 
-struct Column {
+struct TableColumn {
     name: String,
     right: bool,
 }
 
-struct Row {
+struct TableRow {
     cells: Vec<String>,
     faint: bool,
 }
 
-/// Between two columns.
+/// Spaces between two columns.
 const GAP: usize = 2;
-/// How short cells are cut before columns are left out: no id that Ballast
-/// makes is as long.
+/// The length to which cells are cut before columns are dropped; Ballast's ids are shorter.
 const CELL_LONG: usize = 28;
-/// How short they are cut when that is not enough.
+/// The length to which cells are cut if dropping columns is not enough.
 const CELL_SHORT: usize = 14;
-/// Columns that are never left out.
+/// Number of columns that are never dropped.
 const COLUMNS_MIN: usize = 2;
 
 impl<'a> Table<'a> {
-    /// A table with these columns, the most important first; one whose name
-    /// begins with `#` holds numbers and is set to the right.
+    /// A table with these columns, the most important first. Columns with the prefix `#` hold
+    /// numbers and are right-aligned.
     pub fn new(screen: &'a Screen, columns: &[&str]) -> Self {
-        let columns = columns.iter().map(|name| Column {
+        let columns = columns.iter().map(|name| TableColumn {
             name: name.trim_start_matches('#').to_uppercase(),
             right: name.starts_with('#'),
         });
@@ -50,23 +49,26 @@ impl<'a> Table<'a> {
     }
 
     /// Adds a row.
-    pub fn row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.styled(cells, false);
+    pub fn add_row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.push_row(cells, false);
     }
 
-    /// Adds a row that is there but does not matter much.
-    pub(crate) fn faint<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
-        self.styled(cells, true);
+    /// Adds a dimmed row.
+    pub(crate) fn add_dimmed_row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>) {
+        self.push_row(cells, true);
     }
 
     fn styled<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>, faint: bool) {
-        let cells = cells.into_iter().map(|text| clean(&text.into())).collect();
-        self.rows.push(Row { cells, faint });
+        let cells = cells
+            .into_iter()
+            .map(|text| sanitize(&text.into()))
+            .collect();
+        self.rows.push(TableRow { cells, faint });
     }
 
-    /// The table's text. In a pipe it is whole; on a terminal it fits: long
-    /// cells lose their middle, then the last columns are left out.
-    pub fn text(mut self) -> String {
+    /// Renders the table. In a pipe it is complete. On a terminal it fits the width: long cells
+    /// lose their middle, then the last columns are dropped.
+    pub fn render(mut self) -> String {
         let mut left_out = Vec::new();
         if self.screen.terminal {
             let room = self.screen.width;
@@ -83,7 +85,7 @@ impl<'a> Table<'a> {
         let mut lines: Vec<String> = self.lines();
         if !left_out.is_empty() {
             left_out.reverse();
-            let told = format!("no room for {}: see --json", left_out.join(", "));
+            let told = format!("no room for {}; see --json", left_out.join(", "));
             lines.push(self.screen.dim(&told));
         }
         lines.join("\n")
@@ -156,32 +158,32 @@ fn aligned(cell: Cell, right: bool) -> Cell {
     }
 }
 
-/// Text of others, fit for a terminal: no control characters in it.
-pub(crate) fn clean(text: &str) -> String {
+/// Replaces control characters in foreign text, for terminals.
+pub(crate) fn sanitize(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
         .collect()
 }
 
-/// Names and values, one below the other; absent values are left out.
-pub(crate) fn facts(screen: &Screen, facts: &[(&str, Option<String>)]) -> String {
+/// A list of names and values; absent values are left out.
+pub(crate) fn fact_list(screen: &Screen, facts: &[(&str, Option<String>)]) -> String {
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let lines = facts.iter().filter_map(|(name, value)| {
-        let value = clean(value.as_ref()?);
+        let value = sanitize(value.as_ref()?);
         let label = format!("{name:width$}");
         Some(format!("{}  {value}", screen.dim(&label)))
     });
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// So many of something: `1 poll`, `12,000 polls`.
-pub(crate) fn counted(n: u64, noun: &str) -> String {
+/// A count with its noun: `1 poll`, `12,000 polls`.
+pub(crate) fn count_noun(n: u64, noun: &str) -> String {
     let plural = if n == 1 { "" } else { "s" };
-    format!("{} {noun}{plural}", number(n))
+    format!("{} {noun}{plural}", format_number(n))
 }
 
 /// `1234567` as `1,234,567`.
-pub fn number(n: u64) -> String {
+pub fn format_number(n: u64) -> String {
     let digits = n.to_string();
     let mut text = String::new();
     for (place, digit) in digits.chars().enumerate() {
@@ -193,22 +195,26 @@ pub fn number(n: u64) -> String {
     text
 }
 
-/// A moment: how long ago for a person, exact for a pipe.
+/// A time: relative on a terminal, exact in a pipe.
 pub(crate) fn moment(screen: &Screen, at: Timestamp) -> String {
     if screen.terminal {
-        time::relative(at, screen.now)
+        time::format_relative(at, screen.now)
     } else {
         at.to_string()
     }
 }
 
-/// A moment, both ways.
+/// A time, exact and relative.
 pub(crate) fn moment_long(screen: &Screen, at: Timestamp) -> String {
-    format!("{} ({})", time::exact(at), time::relative(at, screen.now))
+    format!(
+        "{} ({})",
+        time::format_exact(at),
+        time::format_relative(at, screen.now)
+    )
 }
 
-/// Items with commas between, or a dash.
-pub(crate) fn listed<T: ToString>(items: &[T]) -> String {
+/// Joins items with commas; a dash if there are none.
+pub(crate) fn join_or_dash<T: ToString>(items: &[T]) -> String {
     if items.is_empty() {
         return "–".to_owned();
     }
@@ -222,13 +228,13 @@ mod tests {
 
     #[test]
     fn numbers_have_separators() {
-        let told: Vec<_> = [0, 999, 1_000, 1_234_567].map(number).into();
+        let told: Vec<_> = [0, 999, 1_000, 1_234_567].map(format_number).into();
         assert_eq!(told, ["0", "999", "1,000", "1,234,567"]);
     }
 
     #[test]
     fn control_characters_do_not_reach_the_terminal() {
-        assert_eq!(clean("a\x1b[31mb"), "a\u{fffd}[31mb");
+        assert_eq!(sanitize("a\x1b[31mb"), "a\u{fffd}[31mb");
     }
 
     #[test]
@@ -237,8 +243,8 @@ mod tests {
         let mut draw = |terminal| {
             screen.terminal = terminal;
             let mut table = Table::new(&screen, &["!id", "#slices", "name"]);
-            table.row(["acme", "1,000", &"very long ".repeat(20)]);
-            table.text()
+            table.add_row(["acme", "1,000", &"very long ".repeat(20)]);
+            table.render()
         };
         assert!(draw(true).lines().all(|line| line.chars().count() <= 80));
         assert_eq!(draw(false).lines().count(), 2, "a row in a pipe is a line");

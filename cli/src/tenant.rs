@@ -6,37 +6,37 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::args::{Creation, Fields, Guard, Paging};
+use super::args::{CreationArgs, GuardArgs, JsonFields, PagingArgs};
 use super::body::Versioned;
 use super::client::{Reply, Request};
 use super::confirm::confirm;
-use super::failure::{Failure, Verdict};
+use super::failure::{CliError, CommandOutcome};
 use super::migration::begin::MoveArgs;
 use super::slicing::{MergeArgs, SplitArgs};
 use super::view::{self, tenants};
 use super::{Remote, help};
 
-/// What can be done with tenants.
+/// Commands on tenants.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::TENANT)]
 pub(crate) enum TenantCommand {
     /// Create a tenant and place it on a shard
     #[command(after_help = help::TENANT_CREATE)]
     Create {
-        /// Its ID: never changed, never given again
+        /// Its ID; permanent and never reused
         id: String,
         #[command(flatten)]
-        settings: Settings,
+        settings: TenantSettings,
         #[command(flatten)]
-        creation: Creation,
+        creation: CreationArgs,
     },
     /// List tenants, in the order of their IDs
     #[command(after_help = help::TENANT_LIST)]
     List {
         #[command(flatten)]
-        filter: Filter,
+        filter: TenantFilter,
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
     /// Show a tenant
     #[command(after_help = help::TENANT_SHOW)]
@@ -50,19 +50,19 @@ pub(crate) enum TenantCommand {
         /// The tenant
         id: String,
         #[command(flatten)]
-        settings: Settings,
+        settings: TenantSettings,
         #[command(flatten)]
-        lifted: Lifted,
+        lifted: ClearedSettings,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
-    /// Move a slice of a tenant to another shard while it is being voted on
+    /// Move a tenant to another shard while votes arrive
     #[command(after_help = help::TENANT_MOVE)]
     Move(MoveArgs),
-    /// Divide a tenant into more slices while it is being voted on
+    /// Split a tenant into more slices while votes arrive
     #[command(after_help = help::TENANT_SPLIT)]
     Split(SplitArgs),
-    /// Join a tenant's slices, which must be on one shard
+    /// Merge a tenant's slices, which must be on one shard
     #[command(after_help = help::TENANT_MERGE)]
     Merge(MergeArgs),
     /// Refuse a tenant's keys until it is resumed; its data stays
@@ -71,7 +71,7 @@ pub(crate) enum TenantCommand {
         /// The tenant
         id: String,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
     /// Serve a suspended tenant again
     #[command(after_help = help::TENANT_RESUME)]
@@ -79,37 +79,37 @@ pub(crate) enum TenantCommand {
         /// The tenant
         id: String,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
-    /// Close a tenant for ever; its ID is never given again
+    /// Close a tenant permanently; its ID is never reused
     #[command(after_help = help::TENANT_CLOSE)]
     Close {
         /// The tenant
         id: String,
-        /// Do not ask
+        /// Skip the confirmation
         #[arg(long)]
         yes: bool,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
 }
 
-/// What can be said of a tenant.
+/// Settings of a tenant.
 #[derive(Debug, Args)]
-pub(crate) struct Settings {
-    /// What people call it
+pub(crate) struct TenantSettings {
+    /// Display name
     #[arg(long)]
     name: Option<String>,
     /// The organisation it belongs to
     #[arg(long, value_name = "NAME")]
     organisation: Option<String>,
-    /// The region its data lives in
+    /// Home region of its data
     #[arg(long)]
     region: Option<String>,
-    /// Where else its data may be, and what happens when its home is away
+    /// Where else its data may be, and what happens when its home region is down
     #[arg(long, value_name = "POLICY")]
-    residency: Option<Policy>,
-    /// An approved region besides home (repeatable; means --residency permitted)
+    residency: Option<ResidencyPolicy>,
+    /// An approved secondary region (repeatable; implies --residency permitted)
     #[arg(long, value_name = "REGION")]
     secondary_region: Vec<String>,
     /// Only shards with one of these zones may hold it (repeatable)
@@ -121,7 +121,7 @@ pub(crate) struct Settings {
     /// Queries answered at the same time
     #[arg(long, value_name = "N")]
     concurrent_queries: Option<u64>,
-    /// Days that closed polls are kept
+    /// Days to keep closed polls
     #[arg(long, value_name = "N")]
     retention_days: Option<u64>,
     /// A browser origin that may use its keys (repeatable; * is all)
@@ -129,25 +129,25 @@ pub(crate) struct Settings {
     cors_origin: Vec<String>,
 }
 
-/// What can only be said of a tenant that is there, or taken away from it.
+/// Settings that only an existing tenant has, and settings to clear.
 #[derive(Debug, Default, Args)]
-pub(crate) struct Lifted {
-    /// What may be done to it without asking, for a hotspot or by a plan
+pub(crate) struct ClearedSettings {
+    /// What Ballast may do to it automatically, for a hotspot or a plan
     #[arg(long)]
     dial: Option<Dial>,
-    /// Forget the organisation
+    /// Clear the organisation
     #[arg(long, conflicts_with = "organisation")]
     no_organisation: bool,
-    /// Any zone will do
+    /// Clear the zones
     #[arg(long, conflicts_with = "zone")]
     no_zones: bool,
-    /// Lift the limit on votes per second
+    /// Remove the limit on votes per second
     #[arg(long, conflicts_with = "votes_per_second")]
     no_votes_per_second: bool,
-    /// Lift the limit on concurrent queries
+    /// Remove the limit on concurrent queries
     #[arg(long, conflicts_with = "concurrent_queries")]
     no_concurrent_queries: bool,
-    /// Keep closed polls for ever
+    /// Keep closed polls indefinitely
     #[arg(long, conflicts_with = "retention_days")]
     no_retention_days: bool,
     /// No browser origin may use its keys
@@ -157,53 +157,53 @@ pub(crate) struct Lifted {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "camelCase")]
-enum Policy {
-    /// Home only; down when it is
+enum ResidencyPolicy {
+    /// Home region only; unavailable while it is down
     Strict,
     /// Also the secondary regions
     Permitted,
-    /// Home only; operations wait
+    /// Home region only; operations wait
     Deferred,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "camelCase")]
 enum Dial {
-    /// Anything that helps
+    /// Any action that helps
     Active,
-    /// Only what must be: it is never moved for the sake of others
+    /// Only what is necessary: it is never moved to relieve others
     Essential,
-    /// Nothing for now; a shard that is drained waits for it
+    /// Nothing for now; a drain of its shard waits
     Pause,
-    /// Nothing, whoever asks
+    /// Nothing, not even on request
     Stop,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Status {
+enum TenantStatusFilter {
     Active,
     Suspended,
     Closed,
 }
 
-/// Which tenants.
+/// Which tenants to list.
 #[derive(Debug, Args)]
-pub(crate) struct Filter {
-    /// Only those whose ID begins so
+pub(crate) struct TenantFilter {
+    /// Only tenants whose ID starts with this
     #[arg(long)]
     prefix: Option<String>,
-    /// Only those of this status
+    /// Only tenants with this status
     #[arg(long)]
-    status: Option<Status>,
-    /// Only those whose home is this region
+    status: Option<TenantStatusFilter>,
+    /// Only tenants with this home region
     #[arg(long)]
     region: Option<String>,
-    /// Only those with a slice on this shard
+    /// Only tenants with data on this shard
     #[arg(long)]
     shard: Option<String>,
 }
 
-impl Filter {
+impl TenantFilter {
     fn is_any(&self) -> bool {
         self.status.is_some()
             || [&self.prefix, &self.region, &self.shard]
@@ -212,18 +212,18 @@ impl Filter {
     }
 }
 
-impl Settings {
-    fn fields(&self, lifted: &Lifted) -> Fields {
+impl TenantSettings {
+    fn fields(&self, lifted: &ClearedSettings) -> JsonFields {
         let policy = self
             .residency
-            .or((!self.secondary_region.is_empty()).then_some(Policy::Permitted));
+            .or((!self.secondary_region.is_empty()).then_some(ResidencyPolicy::Permitted));
         let residency = policy.map(|policy| {
-            Fields::default()
+            JsonFields::default()
                 .with("policy", Some(policy))
                 .with_list("secondaryRegions", &self.secondary_region)
                 .value()
         });
-        let limits = Fields::default()
+        let limits = JsonFields::default()
             .with_or_null(
                 "votesPerSecond",
                 self.votes_per_second,
@@ -239,7 +239,7 @@ impl Settings {
                 self.retention_days,
                 lifted.no_retention_days,
             );
-        Fields::default()
+        JsonFields::default()
             .with("name", self.name.as_ref())
             .with_or_null(
                 "organisation",
@@ -256,8 +256,8 @@ impl Settings {
 }
 
 impl TenantCommand {
-    /// Does it.
-    pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let (screen, client) = (&remote.screen, &remote.client);
         match self {
             Self::Create {
@@ -266,11 +266,11 @@ impl TenantCommand {
                 creation,
             } => {
                 let fields = settings
-                    .fields(&Lifted::default())
+                    .fields(&ClearedSettings::default())
                     .with("tenantID", Some(id));
                 let request = Request::post(&["tenants"]).body(fields.value());
-                let reply = client.send(request.creating(creation)).await?;
-                view::show(screen, &reply, tenants::created)?;
+                let reply = client.send(request.with_creation(creation)).await?;
+                view::show(screen, &reply, tenants::describe_created)?;
                 let next = reply.read::<Value>()?["tenantID"].as_str().map(|id| {
                     format!("next: ballast key create {id}, ballast placement explain {id}")
                 });
@@ -283,11 +283,11 @@ impl TenantCommand {
                     "no tenants yet; create one: ballast tenant create acme"
                 };
                 let reply = list(remote, filter, &paging).await?;
-                view::list::<Versioned<Tenant>>(screen, &reply, tenants::table, empty)?;
+                view::list::<Versioned<Tenant>>(screen, &reply, tenants::tenant_table, empty)?;
             }
             Self::Show { id } => {
                 let reply = client.send(Request::get(&["tenants", &id])).await?;
-                view::show(screen, &reply, tenants::facts)?;
+                view::show(screen, &reply, tenants::tenant_facts)?;
             }
             Self::Update {
                 id,
@@ -296,26 +296,30 @@ impl TenantCommand {
                 guard,
             } => {
                 let fields = settings.fields(&lifted);
-                view::refuse_nothing(&fields)?;
+                view::require_change(&fields)?;
                 let request = Request::patch(&["tenants", &id]).body(fields.value());
-                let reply = client.send(request.guarded(guard)).await?;
-                view::show(screen, &reply, tenants::facts)?;
+                let reply = client.send(request.with_guard(guard)).await?;
+                view::show(screen, &reply, tenants::tenant_facts)?;
             }
             Self::Move(args) => return args.run(remote).await,
             Self::Split(args) => return args.run(remote).await,
             Self::Merge(args) => return args.run(remote).await,
-            Self::Suspend { id, guard } => turned(remote, &id, "suspend", guard).await?,
-            Self::Resume { id, guard } => turned(remote, &id, "resume", guard).await?,
+            Self::Suspend { id, guard } => change_status(remote, &id, "suspend", guard).await?,
+            Self::Resume { id, guard } => change_status(remote, &id, "resume", guard).await?,
             Self::Close { id, yes, guard } => {
-                confirm(screen, yes, &format!("close tenant {id} for ever"))?;
-                turned(remote, &id, "close", guard).await?;
+                confirm(screen, yes, &format!("close tenant {id} permanently"))?;
+                change_status(remote, &id, "close", guard).await?;
             }
         }
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 }
 
-async fn list(remote: &Remote, filter: Filter, paging: &Paging) -> Result<Reply, Failure> {
+async fn list(
+    remote: &Remote,
+    filter: TenantFilter,
+    paging: &PagingArgs,
+) -> Result<Reply, CliError> {
     let status = filter
         .status
         .and_then(|status| status.to_possible_value())
@@ -328,12 +332,17 @@ async fn list(remote: &Remote, filter: Filter, paging: &Paging) -> Result<Reply,
     remote.client.list(request, paging, PAGE_ITEMS_MAX).await
 }
 
-async fn turned(remote: &Remote, id: &str, verb: &str, guard: Guard) -> Result<(), Failure> {
+async fn change_status(
+    remote: &Remote,
+    id: &str,
+    verb: &str,
+    guard: GuardArgs,
+) -> Result<(), CliError> {
     let request = Request::post(&["tenants", id, verb])
         .body(json!({}))
-        .guarded(guard);
+        .with_guard(guard);
     let reply = remote.client.send(request).await?;
-    view::show(&remote.screen, &reply, tenants::status)
+    view::show(&remote.screen, &reply, tenants::describe_status)
 }
 
 #[cfg(test)]

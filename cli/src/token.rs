@@ -8,21 +8,21 @@ use clap::{Args, Subcommand, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
 
-use super::args::{Creation, Fields, Guard, Paging};
+use super::args::{CreationArgs, GuardArgs, JsonFields, PagingArgs};
 use super::body::Versioned;
 use super::client::Request;
-use super::failure::{Failure, Verdict};
-use super::time::When;
+use super::failure::{CliError, CommandOutcome};
+use super::time::TimeArg;
 use super::view::{self, tokens};
 use super::{Remote, help};
 
-/// What can be done with tokens of the admin API.
+/// Commands on tokens of the admin API.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::TOKEN)]
 pub(crate) enum TokenCommand {
     #[command(flatten)]
     Api(TokenApiCommand),
-    /// Make a new admin token for a stopped instance; the lost one ends
+    /// Create a new admin token for a stopped instance; revokes the lost one
     #[command(after_help = help::TOKEN_RESET)]
     Reset(ResetTokenArgs),
 }
@@ -30,7 +30,7 @@ pub(crate) enum TokenCommand {
 /// Where the stopped instance is, and where its new token goes.
 #[derive(Debug, Args)]
 pub struct ResetTokenArgs {
-    /// Where the instance stores its data [default: ./ballast-data]
+    /// Data directory of the instance [default: ./ballast-data]
     #[arg(long, value_name = "DIR")]
     pub data_dir: Option<PathBuf>,
     /// Write the token to this file (mode 0600) instead of printing it
@@ -38,57 +38,57 @@ pub struct ResetTokenArgs {
     pub file: Option<PathBuf>,
 }
 
-/// What is asked of a running instance.
+/// Commands that need a running instance.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TokenApiCommand {
     /// Create a token; the secret is shown this once
     #[command(after_help = help::TOKEN_CREATE)]
     Create {
-        /// What it may do
+        /// Its role
         #[arg(long)]
-        role: Role,
-        /// Who or what will use it
+        role: TokenRole,
+        /// Name of its user
         #[arg(long)]
         name: String,
-        /// When it stops working: 30d, or 2026-12-31T00:00:00Z
+        /// Expiry: 30d, or 2026-12-31T00:00:00Z
         #[arg(long, value_name = "TIME")]
-        expires: Option<When>,
+        expires: Option<TimeArg>,
         #[command(flatten)]
-        creation: Creation,
+        creation: CreationArgs,
     },
     /// List tokens, without their secrets
     #[command(after_help = help::TOKEN_LIST)]
     List {
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
-    /// End a token now
+    /// Revoke a token now
     #[command(after_help = help::TOKEN_REVOKE)]
     Revoke {
         /// The token's ID
         token_id: String,
         #[command(flatten)]
-        guard: Guard,
+        guard: GuardArgs,
     },
-    /// Say whose token you use and what it may do
+    /// Show the current token and its role
     #[command(after_help = help::TOKEN_WHOAMI)]
     Whoami,
 }
 
 #[derive(Debug, Clone, Copy, ValueEnum, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Role {
-    /// Looks
+pub(crate) enum TokenRole {
+    /// Reads
     Viewer,
     /// Also changes tenants, keys, shards and placement
     Operator,
-    /// Also hands out and revokes tokens
+    /// Also creates and revokes tokens
     Admin,
 }
 
 impl TokenApiCommand {
-    /// Does it.
-    pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let (screen, client) = (&remote.screen, &remote.client);
         match self {
             Self::Create {
@@ -97,30 +97,30 @@ impl TokenApiCommand {
                 expires,
                 creation,
             } => {
-                let body = Fields::default()
+                let body = JsonFields::default()
                     .with("name", Some(name))
                     .with("role", Some(role))
-                    .expiring(expires, screen.now);
+                    .with_expiry(expires, screen.now);
                 let request = Request::post(&["tokens"]).body(body.value());
-                let reply = client.send(request.creating(creation)).await?;
-                tokens::secret(screen, &reply)?;
+                let reply = client.send(request.with_creation(creation)).await?;
+                tokens::show_secret(screen, &reply)?;
             }
             Self::List { paging } => {
                 let request = Request::get(&["tokens"]);
                 let reply = client.list(request, &paging, PAGE_ITEMS_MAX).await?;
                 let empty = "no tokens; create one: ballast token create --role viewer --name NAME";
-                view::list::<Versioned<AdminToken>>(screen, &reply, tokens::table, empty)?;
+                view::list::<Versioned<AdminToken>>(screen, &reply, tokens::token_table, empty)?;
             }
             Self::Revoke { token_id, guard } => {
                 let request = Request::post(&["tokens", &token_id, "revoke"]).body(json!({}));
-                let reply = client.send(request.guarded(guard)).await?;
-                view::show(screen, &reply, tokens::revoked)?;
+                let reply = client.send(request.with_guard(guard)).await?;
+                view::show(screen, &reply, tokens::describe_revoked)?;
             }
             Self::Whoami => {
                 let reply = client.send(Request::get(&["whoami"])).await?;
-                view::show(screen, &reply, tokens::facts)?;
+                view::show(screen, &reply, tokens::token_facts)?;
             }
         }
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 }

@@ -1,9 +1,9 @@
-//! Whom a connection trusts when `--ca-cert` names the certificates: what
-//! they signed, and they themselves.
+//! Certificate verification for `--ca-cert`: trusts the certificates in the file and whatever they
+//! signed.
 //!
-//! A certificate made by `openssl req -x509` is its own authority, and the
-//! usual verifier refuses an authority that serves. An operator who names that
-//! very certificate means it, so it is taken as it is — for its own names.
+//! A certificate made by `openssl req -x509` is its own authority, and the standard verifier
+//! refuses a CA certificate as a server certificate. If the operator names that exact certificate,
+//! it is trusted for its own names.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,12 +17,12 @@ use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
 use rustls::server::ParsedCertificate;
 use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
 
-use super::failure::Failure;
+use super::failure::CliError;
 
 /// The TLS settings that trust the certificates in a PEM file, and no others.
-pub(crate) fn only(file: &Path) -> Result<ClientConfig, Failure> {
+pub(crate) fn trust_only(file: &Path) -> Result<ClientConfig, CliError> {
     let bad = |why: &dyn std::fmt::Display| {
-        Failure::usage(
+        CliError::usage(
             format!(
                 "the certificates in {} cannot be used: {why}",
                 file.display()
@@ -46,18 +46,18 @@ pub(crate) fn only(file: &Path) -> Result<ClientConfig, Failure> {
         .with_safe_default_protocol_versions()
         .map_err(|error| bad(&error))?
         .dangerous()
-        .with_custom_certificate_verifier(Arc::new(Named { named, usual }))
+        .with_custom_certificate_verifier(Arc::new(PinnedCertificates { named, usual }))
         .with_no_client_auth();
     Ok(config)
 }
 
 #[derive(Debug)]
-struct Named {
+struct PinnedCertificates {
     named: Vec<CertificateDer<'static>>,
     usual: Arc<WebPkiServerVerifier>,
 }
 
-impl ServerCertVerifier for Named {
+impl ServerCertVerifier for PinnedCertificates {
     fn verify_server_cert(
         &self,
         shown: &CertificateDer<'_>,

@@ -1,17 +1,17 @@
-//! What is told when the command line cannot be read, or asks for help.
+//! Prints help and command line errors.
 
 use std::process::ExitCode;
 
 use clap::Command;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-use super::failure::Failure;
+use super::failure::CliError;
 
-/// Shows clap's word on the command line: help on stdout, errors on stderr,
-/// as a problem document when `--json` is among the arguments.
+/// Prints clap's output: help to stdout, errors to stderr, as a problem document if `--json` is
+/// among the arguments.
 pub fn report_usage_error(mut error: clap::Error, command: Command) -> ExitCode {
     let words = std::env::args().skip(1);
-    as_usual(&mut error, command, words);
+    restore_usage(&mut error, command, words);
     let error = &error;
     let help = matches!(
         error.kind(),
@@ -21,11 +21,11 @@ pub fn report_usage_error(mut error: clap::Error, command: Command) -> ExitCode 
         .take_while(|arg| arg != "--")
         .any(|arg| arg == "--json");
     if help || !json {
-        // Whoever read it may have gone.
+        // Stdout may be closed.
         let _ = error.print();
         return ExitCode::from(if help { 0 } else { 2 });
     }
-    let failure = document(error);
+    let failure = to_cli_error(error);
     let _ = std::io::Write::write_all(
         &mut std::io::stderr().lock(),
         format!("{}\n", failure.document()).as_bytes(),
@@ -33,10 +33,14 @@ pub fn report_usage_error(mut error: clap::Error, command: Command) -> ExitCode 
     ExitCode::from(failure.exit())
 }
 
-/// Shows the usage of the command that was typed as its help has it. clap would
-/// list what was given, and takes what the environment gives for that: a command
-/// would seem to need `--url` because a variable is set.
-fn as_usual(error: &mut clap::Error, mut command: Command, words: impl Iterator<Item = String>) {
+/// Replaces the usage line with the one from the command's help. clap lists the given arguments,
+/// including those from the environment, so a command would seem to need `--url` because a variable
+/// is set.
+fn restore_usage(
+    error: &mut clap::Error,
+    mut command: Command,
+    words: impl Iterator<Item = String>,
+) {
     if error.get(ContextKind::Usage).is_none() {
         return;
     }
@@ -50,8 +54,8 @@ fn as_usual(error: &mut clap::Error, mut command: Command, words: impl Iterator<
     error.insert(ContextKind::Usage, usage);
 }
 
-/// clap's word as a problem document.
-fn document(error: &clap::Error) -> Failure {
+/// Converts a clap error to a problem document.
+fn to_cli_error(error: &clap::Error) -> CliError {
     let text = error.render().to_string();
     let first = text.split("\n\n").next().unwrap_or_default();
     let detail = match error.kind() {
@@ -59,10 +63,7 @@ fn document(error: &clap::Error) -> Failure {
         _ => first.trim().trim_start_matches("error: "),
     };
     let lines: Vec<&str> = detail.lines().map(str::trim).collect();
-    Failure::usage(
-        lines.join(" "),
-        "--help after the command shows how it is used.",
-    )
+    CliError::usage(lines.join(" "), "Add --help to see the usage of a command.")
 }
 
 #[cfg(test)]
@@ -71,7 +72,7 @@ mod tests {
 
     #[test]
     fn usage_lists_nothing_that_only_the_environment_gives() {
-        // Given on the command line it counts as given, as from the environment.
+        // A flag counts as given, like a value from the environment.
         let words = ["workflow", "check", "--url", "http://x"];
         let typed = std::iter::once("ballast").chain(words);
         let mut error = crate::TestCli::try_parse_from(typed).unwrap_err();
@@ -81,7 +82,7 @@ mod tests {
                 .to_string()
                 .contains("--url <URL> <NAME|FILE>")
         );
-        super::as_usual(
+        super::restore_usage(
             &mut error,
             crate::TestCli::command(),
             words.into_iter().map(str::to_owned),
@@ -95,7 +96,7 @@ mod tests {
     fn a_bad_command_line_is_a_problem_document() {
         let error = crate::TestCli::try_parse_from(["ballast", "tenant", "crate"]).unwrap_err();
         let document: serde_json::Value =
-            serde_json::from_str(&super::document(&error).document()).unwrap();
+            serde_json::from_str(&super::to_cli_error(&error).document()).unwrap();
         assert_eq!(document["code"], "usage");
         assert!(document["detail"].as_str().unwrap().contains("'crate'"));
     }

@@ -1,5 +1,5 @@
-//! The files of closed polls in a backup. They never change, so they are
-//! copied as they are, once the shard's own copy says which are needed.
+//! The files of closed polls in a backup. They never change, so they are copied once the copy of
+//! the shard lists which are needed.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use ballast_vote_shard::shard::ArchiveFile;
 use super::manifest::FileCopy;
 use crate::up::ARCHIVE;
 
-/// Where a shard's files are, in a backup as in a data directory.
+/// The directory of a shard's archive files, in a backup or in a data directory.
 pub(super) fn directory(home: &Path, shard: &ShardId) -> PathBuf {
     home.join(ARCHIVE).join(shard.as_str())
 }
 
-/// Copies the files that a shard names, and checks each copy.
+/// Copies the files that a shard lists, and verifies each copy.
 pub(super) async fn copy(
     data_dir: &Path,
     backup: &Path,
@@ -30,12 +30,12 @@ pub(super) async fn copy(
         copy_one(&from.join(&file.path), &to.join(&file.path))?;
         let archive = Archive::local(&to)?;
         check(&archive, file, *poll).await?;
-        copies.push(FileCopy::of(&to.join(&file.path), &file.path)?);
+        copies.push(FileCopy::from_file(&to.join(&file.path), &file.path)?);
     }
     Ok(copies)
 }
 
-/// Brings the files of a backup back.
+/// Restores the files of a backup.
 pub(super) fn restore(
     backup: &Path,
     data_dir: &Path,
@@ -54,15 +54,14 @@ fn copy_one(from: &Path, to: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder)?;
     fs::copy(from, to).with_context(|| format!("copy {}", from.display()))?;
     File::open(to)?.sync_all()?;
-    // Up to the backup itself: any of these directories may be new.
+    // Sync every parent up to the backup itself: any of them may be new.
     for directory in folder.ancestors().take(5) {
         File::open(directory)?.sync_all()?;
     }
     Ok(())
 }
 
-/// Compares the files that a shard names with its own checksums; says what is
-/// wrong.
+/// Checks the files that a shard lists against its checksums; collects problems.
 pub(super) async fn verify(
     backup: &Path,
     shard: &ShardId,

@@ -8,23 +8,23 @@ use super::manifest::Manifest;
 use super::{create, restore, verify};
 use crate::config;
 use crate::help;
-use ballast_cli::{Screen, Verdict};
-use ballast_cli::{Table, number};
+use ballast_cli::{CommandOutcome, Screen};
+use ballast_cli::{Table, format_number};
 
-/// What can be done with backups.
+/// Commands on backups.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::BACKUP)]
 pub(crate) enum BackupCommand {
-    /// Copy everything to a new directory, while votes arrive
+    /// Back up to a new directory, while votes arrive
     #[command(after_help = help::BACKUP_CREATE)]
     Create {
         /// A directory that is empty or does not exist
         destination: PathBuf,
-        /// Where the instance stores its data [default: as configured]
+        /// Data directory of the instance [default: as configured]
         #[arg(long, value_name = "DIR")]
         data_dir: Option<PathBuf>,
     },
-    /// Read all of a backup and compare it with its manifest
+    /// Read a backup and compare it with its manifest
     #[command(after_help = help::BACKUP_VERIFY)]
     Verify {
         /// The backup
@@ -40,17 +40,17 @@ pub(crate) enum BackupCommand {
 pub(crate) struct RestoreArgs {
     /// The backup
     backup: PathBuf,
-    /// The data directory to be: empty, or not there yet [default: as configured]
+    /// The new data directory: empty or missing [default: as configured]
     #[arg(value_name = "DATA_DIR")]
     target: Option<PathBuf>,
-    /// The same, by name
+    /// The same, as a flag
     #[arg(long, value_name = "DIR", conflicts_with = "target")]
     data_dir: Option<PathBuf>,
 }
 
 impl BackupCommand {
-    /// Does it.
-    pub(crate) async fn run(self, screen: &Screen) -> anyhow::Result<Verdict> {
+    /// Runs the command.
+    pub(crate) async fn run(self, screen: &Screen) -> anyhow::Result<CommandOutcome> {
         match self {
             Self::Create {
                 destination,
@@ -58,25 +58,25 @@ impl BackupCommand {
             } => {
                 let data_dir = data_dir_or_configured(data_dir)?;
                 let manifest = create::create(&data_dir, &destination).await?;
-                let told = format!("the backup in {} is whole", destination.display());
-                show(screen, &manifest, &told)?;
-                Ok(Verdict::Done)
+                let told = format!("the backup in {} is complete", destination.display());
+                print_manifest(screen, &manifest, &told)?;
+                Ok(CommandOutcome::Done)
             }
             Self::Verify { backup } => {
                 let manifest = Manifest::read(&backup)?;
                 let problems = verify::verify(&backup, &manifest).await;
                 if screen.json {
                     let body = serde_json::json!({ "manifest": manifest, "problems": problems });
-                    tell(screen, &serde_json::to_string_pretty(&body)?)?;
+                    print_text(screen, &serde_json::to_string_pretty(&body)?)?;
                 } else if problems.is_empty() {
-                    let told = "everything was read: it is what the manifest says";
-                    show(screen, &manifest, told)?;
+                    let told = "verified: all files match the manifest";
+                    print_manifest(screen, &manifest, told)?;
                 } else {
-                    tell(screen, &problems.join("\n"))?;
+                    print_text(screen, &problems.join("\n"))?;
                 }
                 Ok(match problems.is_empty() {
-                    true => Verdict::Done,
-                    false => Verdict::Negative,
+                    true => CommandOutcome::Done,
+                    false => CommandOutcome::Negative,
                 })
             }
             Self::Restore(args) => args.run(screen).await,
@@ -85,17 +85,17 @@ impl BackupCommand {
 }
 
 impl RestoreArgs {
-    /// Does it.
-    pub(crate) async fn run(self, screen: &Screen) -> anyhow::Result<Verdict> {
+    /// Runs the command.
+    pub(crate) async fn run(self, screen: &Screen) -> anyhow::Result<CommandOutcome> {
         let data_dir = data_dir_or_configured(self.target.or(self.data_dir))?;
         let manifest = restore::restore(&self.backup, &data_dir).await?;
         let told = format!(
-            "restored to {}; every epoch was raised. Start it: ballast up --data-dir {}",
+            "restored to {}; every epoch was raised. Start it with: ballast up --data-dir {}",
             data_dir.display(),
             data_dir.display()
         );
-        show(screen, &manifest, &told)?;
-        Ok(Verdict::Done)
+        print_manifest(screen, &manifest, &told)?;
+        Ok(CommandOutcome::Done)
     }
 }
 
@@ -106,19 +106,19 @@ fn data_dir_or_configured(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     })
 }
 
-fn show(screen: &Screen, manifest: &Manifest, told: &str) -> anyhow::Result<()> {
+fn print_manifest(screen: &Screen, manifest: &Manifest, told: &str) -> anyhow::Result<()> {
     if screen.json {
-        return tell(screen, &serde_json::to_string_pretty(manifest)?);
+        return print_text(screen, &serde_json::to_string_pretty(manifest)?);
     }
     let columns = ["shard", "#group", "#polls", "#voters", "#votes", "as of"];
     let mut table = Table::new(screen, &columns);
     for shard in &manifest.shards {
-        table.row([
+        table.add_row([
             shard.shard_id.to_string(),
-            number(shard.position),
-            number(shard.polls),
-            number(shard.voters),
-            number(shard.votes),
+            format_number(shard.position),
+            format_number(shard.polls),
+            format_number(shard.voters),
+            format_number(shard.votes),
             shard
                 .as_of
                 .map_or_else(|| "-".to_owned(), |at| at.to_string()),
@@ -127,15 +127,15 @@ fn show(screen: &Screen, manifest: &Manifest, told: &str) -> anyhow::Result<()> 
     let registry = &manifest.registry;
     let text = format!(
         "{}\n\nregistry: {} tenants as of revision {}; made at {}\n{told}",
-        table.text(),
-        number(registry.tenants),
-        number(registry.revision),
+        table.render(),
+        format_number(registry.tenants),
+        format_number(registry.revision),
         manifest.created_at
     );
-    tell(screen, &text)
+    print_text(screen, &text)
 }
 
-fn tell(screen: &Screen, text: &str) -> anyhow::Result<()> {
+fn print_text(screen: &Screen, text: &str) -> anyhow::Result<()> {
     let told = screen.data(text.as_bytes());
     told.map_err(|_| anyhow::anyhow!("stdout is closed"))
 }

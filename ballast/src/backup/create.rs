@@ -1,4 +1,4 @@
-//! Making a backup, while votes arrive.
+//! Creates a backup, while votes arrive.
 
 use std::collections::BTreeMap;
 use std::fs::{self, DirBuilder, File};
@@ -15,55 +15,54 @@ use ballast_domain::slicing::RecutPhase;
 use ballast_domain::tenant::{Epoch, SliceId, Tenant};
 use ballast_domain::{Clock, ShardId};
 use ballast_vote_shard::embedded::disk::{Disk, RealDisk};
-use ballast_vote_shard::embedded::inspect::{Inspection, inspect, needed};
+use ballast_vote_shard::embedded::inspect::{Inspection, inspect, list_required_files};
 
 use super::archives;
 use super::manifest::{FORMAT, FileCopy, Manifest, NAME, RegistryCopy, ShardCopy};
 use crate::machine::SystemClock;
 use crate::up::{CERTIFICATE_KEY, EXECUTIONS, KnownShards};
 
-/// How often a shard is copied anew when its files changed under the copy.
+/// How often a shard is copied again if its files changed during the copy.
 const ATTEMPTS: usize = 10;
 pub(super) const REGISTRY: &str = "registry.db";
 
-/// Copies everything and says what is in the copy.
+/// Copies everything and returns the manifest.
 pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Result<Manifest> {
     let registry = data_dir.join(REGISTRY);
     if !registry.exists() {
-        bail!("{} holds no Ballast data", data_dir.display());
+        bail!("{} contains no Ballast data", data_dir.display());
     }
-    crate::up::known_format(data_dir)?;
+    crate::up::read_format(data_dir)?;
     make_empty(destination)?;
     let mut copies: Vec<ShardCopy> = Vec::new();
     let draft = destination.join("registry.draft.db");
     let copy = destination.join(REGISTRY);
     copy_to(&registry, &draft).await?;
-    let mut before = contents(&draft).await?;
+    let mut before = read_registry(&draft).await?;
     remove_database(&draft)?;
     let mut stale: Vec<ShardId> = before.shards.iter().map(|s| s.shard_id.clone()).collect();
     let mut attempt = 0;
     let after = loop {
         for shard in &before.shards {
             if stale.contains(&shard.shard_id) {
-                let made = shard_copy(data_dir, destination, shard).await?;
+                let made = back_up_shard(data_dir, destination, shard).await?;
                 copies.retain(|copy| copy.shard_id != made.shard_id);
                 copies.push(made);
             }
         }
-        // What is kept is copied after the shards, so that every tenant's votes
-        // have a tenant. A slice that was cut over meanwhile may be whole on
-        // neither copy: those two are made anew.
+        // Copy the registry after the shards, so that all copied votes have a tenant. A slice that
+        // cut over meanwhile may be complete on neither shard's copy: copy both shards again.
         remove_database(&copy)?;
         copy_to(&registry, &copy).await?;
-        let after = contents(&copy).await?;
-        stale = moved_between(&before, &after);
+        let after = read_registry(&copy).await?;
+        stale = find_stale_shards(&before, &after);
         if stale.is_empty() {
             break after;
         }
         attempt += 1;
         if attempt >= ATTEMPTS {
             bail!(
-                "slices kept moving to and from {}: pause the moves (ballast migration pause), then try again",
+                "slices kept moving to and from {}: pause the migrations (ballast migration pause), then try again",
                 stale
                     .iter()
                     .map(ToString::to_string)
@@ -80,7 +79,7 @@ pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Resul
         program: env!("CARGO_PKG_VERSION").to_owned(),
         created_at: SystemClock.now(),
         registry: RegistryCopy {
-            file: FileCopy::of(&copy, REGISTRY)?,
+            file: FileCopy::from_file(&copy, REGISTRY)?,
             revision: after.revision,
             tenants: after.tenants,
         },
@@ -92,7 +91,7 @@ pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Resul
     Ok(manifest)
 }
 
-/// What ran, if anything ever did.
+/// Copies the execution store, if there is one.
 async fn copy_executions(data_dir: &Path, destination: &Path) -> anyhow::Result<Option<FileCopy>> {
     let from = data_dir.join(EXECUTIONS);
     if !from.exists() {
@@ -100,11 +99,11 @@ async fn copy_executions(data_dir: &Path, destination: &Path) -> anyhow::Result<
     }
     let to = destination.join(EXECUTIONS);
     copy_to(&from, &to).await?;
-    FileCopy::of(&to, EXECUTIONS).map(Some)
+    FileCopy::from_file(&to, EXECUTIONS).map(Some)
 }
 
-/// Copies the key that certificates are signed with, if there is one. The copy
-/// has the permissions of the file: it is for its owner only.
+/// Copies the certificate signing key, if there is one. The copy keeps the permissions: only its
+/// owner may read it.
 fn copy_key(data_dir: &Path, destination: &Path) -> anyhow::Result<Option<FileCopy>> {
     let from = data_dir.join(CERTIFICATE_KEY);
     if !from.exists() {
@@ -113,10 +112,10 @@ fn copy_key(data_dir: &Path, destination: &Path) -> anyhow::Result<Option<FileCo
     let to = destination.join(CERTIFICATE_KEY);
     fs::copy(&from, &to).with_context(|| format!("copy {}", from.display()))?;
     File::open(&to)?.sync_all()?;
-    FileCopy::of(&to, CERTIFICATE_KEY).map(Some)
+    FileCopy::from_file(&to, CERTIFICATE_KEY).map(Some)
 }
 
-/// A directory that holds nothing yet, for its owner only.
+/// Creates an empty directory that only its owner may read.
 pub(super) fn make_empty(directory: &Path) -> anyhow::Result<()> {
     DirBuilder::new()
         .recursive(true)
@@ -130,18 +129,18 @@ pub(super) fn make_empty(directory: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What a registry says.
-struct Contents {
+/// What a registry contains.
+struct RegistryContents {
     shards: Vec<Shard>,
     revision: u64,
     tenants: u64,
-    /// Who owns which slice, at which epoch.
+    /// The owner and epoch of each slice.
     owners: BTreeMap<SliceId, (ShardId, Epoch)>,
-    /// The shards on which slices were cut that they were not told of yet.
+    /// Shards with a recut that they do not know of yet.
     cutting: Vec<ShardId>,
 }
 
-async fn contents(path: &Path) -> anyhow::Result<Contents> {
+async fn read_registry(path: &Path) -> anyhow::Result<RegistryContents> {
     let registry = SqliteRegistry::open(path, Arc::new(SystemClock)).await?;
     let query = RecordQuery::all(RecordKind::Shard, u32::MAX);
     let shards = typed::list::<Shard>(&registry, &query).await?;
@@ -164,7 +163,7 @@ async fn contents(path: &Path) -> anyhow::Result<Contents> {
             (id, (slice.shard_id.clone(), slice.epoch))
         })
     });
-    Ok(Contents {
+    Ok(RegistryContents {
         owners: owners.collect(),
         cutting,
         tenants: tenants.len() as u64,
@@ -173,14 +172,13 @@ async fn contents(path: &Path) -> anyhow::Result<Contents> {
     })
 }
 
-/// The shards of slices whose owner changed, those on which slices were cut,
-/// and those that are new.
-fn moved_between(before: &Contents, after: &Contents) -> Vec<ShardId> {
+/// The shards whose copies are stale: slices moved or were recut, or the shard is new.
+fn find_stale_shards(before: &RegistryContents, after: &RegistryContents) -> Vec<ShardId> {
     let moved = after.owners.iter().filter_map(|(slice, now)| {
         let was = before.owners.get(slice)?;
         (was != now).then(|| [was.0.clone(), now.0.clone()])
     });
-    // A slice that is gone became others, on the shard that it was on.
+    // A slice that disappeared was recut, on its shard.
     let gone = before.owners.iter();
     let gone = gone.filter(|(slice, _)| !after.owners.contains_key(slice));
     let cut = gone.map(|(_, (shard, _))| shard.clone());
@@ -197,31 +195,31 @@ fn moved_between(before: &Contents, after: &Contents) -> Vec<ShardId> {
     stale
 }
 
-/// Copies a shard and says what is in the copy.
-async fn shard_copy(
+/// Copies a shard and describes the copy.
+async fn back_up_shard(
     data_dir: &Path,
     destination: &Path,
     shard: &Shard,
 ) -> anyhow::Result<ShardCopy> {
     let Some(directory) = shard.url.strip_prefix("file:") else {
         bail!(
-            "{} is at {}: only file: shards are backed up from here",
+            "{} is at {}: only file: shards can be backed up",
             shard.shard_id,
             shard.url
         );
     };
     let from = data_dir.join(directory);
-    // Always within the backup, wherever the shard itself is.
+    // Always inside the backup, wherever the shard is.
     let directory = format!("shards/{}", shard.shard_id);
     let to = destination.join(&directory);
-    if !from.exists() && KnownShards::of(data_dir).knows(&shard.shard_id) {
+    if !from.exists() && KnownShards::new(data_dir).was_opened(&shard.shard_id) {
         bail!(
-            "the files of {} are gone: {}",
+            "the files of {} are missing: {}",
             shard.shard_id,
             from.display()
         );
     }
-    // One that is made anew names other files.
+    // A repeated copy lists other files.
     let archived = archives::directory(destination, &shard.shard_id);
     if archived.exists() {
         fs::remove_dir_all(archived)?;
@@ -255,9 +253,9 @@ fn remove_database(path: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Copies a shard and then the files of closed polls that its copy names. A file
-/// may be removed meanwhile, when its poll leaves or is written anew: then the
-/// shard's next copy names it no more.
+/// Copies a shard, then the files of closed polls that its copy lists. If a file disappears
+/// meanwhile because its poll moved or was rewritten, the next copy of the shard no longer lists
+/// it.
 async fn copy_all(
     data_dir: &Path,
     destination: &Path,
@@ -281,8 +279,8 @@ async fn copy_all(
         .context("a file of a closed poll is missing or damaged")
 }
 
-/// Copies a shard's files until the copy is whole: the shard may be removing
-/// and reusing files meanwhile.
+/// Copies a shard's files until the copy is consistent: the shard may remove and reuse files
+/// meanwhile.
 fn copy_shard(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspection)> {
     let mut last = None;
     for _ in 0..ATTEMPTS {
@@ -291,10 +289,10 @@ fn copy_shard(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspecti
         }
         fs::create_dir_all(to)?;
         if !from.exists() {
-            // Never opened: there is nothing to copy.
+            // Never opened: nothing to copy.
             return Ok((Vec::new(), Inspection::default()));
         }
-        match attempt(from, to) {
+        match try_copy(from, to) {
             Ok((files, seen)) if seen.problems.is_empty() => return Ok((files, seen)),
             Ok((_, seen)) => last = Some(anyhow::anyhow!(seen.problems.join("; "))),
             Err(error) => last = Some(error),
@@ -304,9 +302,9 @@ fn copy_shard(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspecti
         .context("its files changed under every attempt, or are damaged (ballast shard verify)")
 }
 
-fn attempt(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspection)> {
+fn try_copy(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspection)> {
     let source = RealDisk::read_only(from)?;
-    let names = needed(&source)?;
+    let names = list_required_files(&source)?;
     for name in &names {
         fs::copy(from.join(name), to.join(name))?;
         File::open(to.join(name))?.sync_all()?;
@@ -315,7 +313,7 @@ fn attempt(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspection)
     let seen = inspect(&copy, true)?;
     let files = names
         .iter()
-        .map(|name| FileCopy::of(&to.join(name), name))
+        .map(|name| FileCopy::from_file(&to.join(name), name))
         .collect::<anyhow::Result<_>>()?;
     File::open(to)?.sync_all()?;
     Ok((files, seen))

@@ -74,7 +74,7 @@ pub(super) struct FileCopy {
 
 impl FileCopy {
     /// What a file is now.
-    pub(super) fn of(path: &Path, name: &str) -> anyhow::Result<Self> {
+    pub(super) fn from_file(path: &Path, name: &str) -> anyhow::Result<Self> {
         let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
         let mut reader = BufReader::with_capacity(1 << 20, file);
         let mut hasher = blake3::Hasher::new();

@@ -13,11 +13,11 @@ use ballast_domain::ShardId;
 use ballast_domain::registry::{RecordKind, RecordQuery, Registry};
 use ballast_domain::shard::Shard;
 use ballast_domain::tenant::{SliceId, Tenant};
-use ballast_state_machines::engine::cancel_open;
+use ballast_state_machines::engine::cancel_open_executions;
 use ballast_state_machines::store::SqliteStore;
 use ballast_vote_shard::FencedSlice;
 use ballast_vote_shard::embedded::disk::RealDisk;
-use ballast_vote_shard::embedded::{EmbeddedShard, Options};
+use ballast_vote_shard::embedded::{EmbeddedShard, ShardOptions};
 
 use super::archives;
 use super::create::{REGISTRY, make_empty};
@@ -79,7 +79,7 @@ pub(super) async fn restore(backup: &Path, data_dir: &Path) -> anyhow::Result<Ma
     if let Some(key) = &manifest.certificate_key {
         copy(&backup.join(&key.name), &data_dir.join(&key.name))?;
     }
-    crate::up::mark_format(data_dir)?;
+    crate::up::write_format(data_dir)?;
     fs::remove_file(&mark)?;
     File::open(data_dir)?.sync_all()?;
     Ok(manifest)
@@ -151,7 +151,7 @@ async fn bring_home(registry: &SqliteRegistry, manifest: &Manifest) -> anyhow::R
 async fn end_executions(path: &Path, manifest: &Manifest) -> anyhow::Result<()> {
     let store = SqliteStore::open(path).await?;
     let cause = format!("restored from the backup of {}", manifest.created_at);
-    cancel_open(&store, SystemClock.now().unix_ms(), &cause).await?;
+    cancel_open_executions(&store, SystemClock.now().unix_ms(), &cause).await?;
     store.close().await;
     Ok(())
 }
@@ -164,7 +164,7 @@ async fn raise_shard(
     let shard = EmbeddedShard::open(
         id.as_str(),
         Arc::new(RealDisk::open(directory)?),
-        Options {
+        ShardOptions {
             // Polls that have expired since are closed by whoever serves them:
             // what is restored is what the manifest says.
             allowance_ms: i64::MAX / 2,

@@ -40,7 +40,7 @@ pub(super) async fn verify(backup: &Path, manifest: &Manifest) -> Vec<String> {
 
 fn check_file(directory: &Path, expected: &FileCopy, problems: &mut Vec<String>) {
     let path = directory.join(&expected.name);
-    match FileCopy::of(&path, &expected.name) {
+    match FileCopy::from_file(&path, &expected.name) {
         Ok(found) if found == *expected => {}
         Ok(found) if found.bytes != expected.bytes => problems.push(format!(
             "{} has {} bytes; the manifest says {}",

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use ballast_control_plane::calendar::CalendarSettings;
-use ballast_hotspot_detector::forecast::Readiness;
+use ballast_hotspot_detector::forecast::PollReadiness;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Human;
+use super::HumanDuration;
 
 /// A lane is good for this part of what it can take, before a rush.
 const LANE_SHARE: f64 = 0.5;
@@ -21,14 +21,14 @@ pub(crate) struct Calendar {
     #[schemars(range(min = 1))]
     pub(crate) audience_min: u64,
     /// How long before the opening lanes are made and moves end.
-    pub(crate) lead: Human,
+    pub(crate) lead: HumanDuration,
     /// How long the rush at the opening and before the closing lasts.
-    pub(crate) rush: Human,
+    pub(crate) rush: HumanDuration,
     /// The share of the voters that comes in one rush.
     #[schemars(range(min = 0.01, max = 1.0))]
     pub(crate) rush_share: f64,
     /// How long after the closing moves begin again.
-    pub(crate) rest: Human,
+    pub(crate) rest: HumanDuration,
 }
 
 impl Default for Calendar {
@@ -37,7 +37,7 @@ impl Default for Calendar {
             audience_min,
             ready,
         } = CalendarSettings::default();
-        let human = |seconds: i64| Human(Duration::from_secs(seconds.unsigned_abs()));
+        let human = |seconds: i64| HumanDuration(Duration::from_secs(seconds.unsigned_abs()));
         Self {
             audience_min,
             lead: human(ready.lead_seconds),
@@ -49,12 +49,12 @@ impl Default for Calendar {
 }
 
 impl Calendar {
-    /// As the control plane wants it.
+    /// Converts to the control plane's settings.
     pub(crate) fn settings(&self, lane_votes_max: f64) -> CalendarSettings {
-        let seconds = |human: Human| i64::try_from(human.0.as_secs()).unwrap_or(i64::MAX);
+        let seconds = |human: HumanDuration| i64::try_from(human.0.as_secs()).unwrap_or(i64::MAX);
         CalendarSettings {
             audience_min: self.audience_min,
-            ready: Readiness {
+            ready: PollReadiness {
                 rush_share: self.rush_share,
                 rush_seconds: seconds(self.rush),
                 votes_per_lane: lane_votes_max * LANE_SHARE,
@@ -64,7 +64,7 @@ impl Calendar {
         }
     }
 
-    /// The first thing that cannot be, with its key.
+    /// The first invalid value, with its key.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         if self.audience_min == 0 {
             return Err(("calendar.audience_min", "must be at least 1".to_owned()));

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use super::{Config, load};
 use crate::help;
-use ballast_cli::{Screen, Verdict};
+use ballast_cli::{CommandOutcome, Screen};
 
 /// What can be asked of the configuration.
 #[derive(Debug, Subcommand)]
@@ -33,7 +33,7 @@ pub(crate) enum ConfigCommand {
 }
 
 /// Runs one of them.
-pub(crate) fn run(command: &ConfigCommand, screen: &Screen) -> anyhow::Result<Verdict> {
+pub(crate) fn run(command: &ConfigCommand, screen: &Screen) -> anyhow::Result<CommandOutcome> {
     match command {
         ConfigCommand::Check { file } => return check(file, screen),
         ConfigCommand::Schema => print_json(screen, &schemars::schema_for!(Config))?,
@@ -46,10 +46,10 @@ pub(crate) fn run(command: &ConfigCommand, screen: &Screen) -> anyhow::Result<Ve
             }
         }
     }
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }
 
-fn check(file: &PathBuf, screen: &Screen) -> anyhow::Result<Verdict> {
+fn check(file: &PathBuf, screen: &Screen) -> anyhow::Result<CommandOutcome> {
     let (valid, line, message) = match load(Some(file)) {
         // A file that it names is a part of it: it is not started with a wrong one.
         Ok(config) => match config.hotspots.settings(&config.moves) {
@@ -69,9 +69,9 @@ fn check(file: &PathBuf, screen: &Screen) -> anyhow::Result<Verdict> {
         print(screen, &format!("{} is valid", file.display()))?;
     }
     Ok(if valid {
-        Verdict::Done
+        CommandOutcome::Done
     } else {
-        Verdict::Negative
+        CommandOutcome::Negative
     })
 }
 

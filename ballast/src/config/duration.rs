@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 /// A duration written as `24h` or `5min`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub(crate) struct Human(pub Duration);
+pub(crate) struct HumanDuration(pub Duration);
 
-impl Human {
+impl HumanDuration {
     /// So many hours.
     pub(crate) const fn hours(hours: u64) -> Self {
         Self(Duration::from_secs(hours * 3_600))
@@ -28,22 +28,22 @@ impl Human {
     }
 }
 
-impl TryFrom<String> for Human {
+impl TryFrom<String> for HumanDuration {
     type Error = String;
     fn try_from(text: String) -> Result<Self, String> {
         humantime::parse_duration(&text)
             .map(Self)
-            .map_err(|error| format!("{text:?} is no duration such as 24h or 5min: {error}"))
+            .map_err(|error| format!("{text:?} is not a duration such as 24h or 5min: {error}"))
     }
 }
 
-impl From<Human> for String {
-    fn from(human: Human) -> Self {
+impl From<HumanDuration> for String {
+    fn from(human: HumanDuration) -> Self {
         humantime::format_duration(human.0).to_string()
     }
 }
 
-impl JsonSchema for Human {
+impl JsonSchema for HumanDuration {
     fn schema_name() -> Cow<'static, str> {
         "Duration".into()
     }

@@ -1,4 +1,4 @@
-//! `[hotspots]`: when something is one, and what may be done about it.
+//! `[hotspots]`: when a shard is a hotspot, and what may be done about it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,85 +14,85 @@ use serde::{Deserialize, Serialize};
 
 use super::{HumanDuration, Moves};
 
-/// When something is a hotspot, and what may be done about it.
+/// When a shard is a hotspot, and what may be done about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Hotspots {
-    /// What is done about them: `off`, `observe` (they are told), `propose`
-    /// (what helps is planned, and somebody approves it) or `auto` (it is done).
+    /// What to do about hotspots: `off`, `observe` (report them), `propose` (plan a cure that an
+    /// operator approves) or `auto` (run the cure).
     pub(crate) mode: Mode,
-    /// A file with rules and windows (`docs/hotspots.md` has the reference);
-    /// the usual ones when absent. It is read again with the configuration.
+    /// A file with rules and windows (`docs/hotspots.md` has the reference); the built-in rules
+    /// when absent. It is reloaded with the configuration.
     pub(crate) rules: Option<PathBuf>,
-    /// A shard is relieved when it is fuller than this share of its capacity.
+    /// A shard above this share of its capacity is relieved.
     #[schemars(range(min = 0.05, max = 1.0))]
     pub(crate) limit: f64,
-    /// The share to which it is relieved, and up to which others are filled.
+    /// The share down to which it is relieved, and up to which other shards are filled.
     #[schemars(range(min = 0.05, max = 1.0))]
     pub(crate) goal: f64,
-    /// Fuller than this a shard is too full for a diagnosis.
+    /// A shard above this share of its capacity counts as too full in a diagnosis.
     #[schemars(range(min = 0.05, max = 1.0))]
     pub(crate) level: f64,
-    /// How full it must be over the long window before data is moved.
+    /// The utilisation over the long window that is required before data is moved.
     #[schemars(range(min = 0.05, max = 1.0))]
     pub(crate) sure: f64,
-    /// What a tenant may use of a shard.
+    /// The share of a shard that a tenant may use.
     #[schemars(range(min = 0.01, max = 1.0))]
     pub(crate) fair_share: f64,
-    /// Votes a second that one lane of a poll's counter can take; a counter whose
-    /// lanes come near it gets more of them.
+    /// Votes per second that one lane of a poll's counter can take; a counter whose lanes come
+    /// close to it gets more lanes.
     #[schemars(range(min = 1.0))]
     pub(crate) lane_votes_max: f64,
-    /// Fewer lanes than this a counter is not given when it has cooled.
+    /// The minimum number of lanes of a counter that has cooled.
     #[schemars(range(min = 1, max = 256))]
     pub(crate) lanes_min: u16,
-    /// More lanes than this a counter is not given when it is hot.
+    /// The maximum number of lanes of a hot counter.
     #[schemars(range(min = 1, max = 256))]
     pub(crate) lanes_max: u16,
-    /// A tenant with this share of what its shard uses is the cause by itself.
+    /// A tenant with this share of its shard's load is the sole cause.
     #[schemars(range(min = 0.01, max = 1.0))]
     pub(crate) dominant_share: f64,
-    /// A key with less than this share of its shard's calls does not flood it.
+    /// A key with less than this share of its shard's calls does not overload it.
     #[schemars(range(min = 0.01, max = 1.0))]
     pub(crate) key_share: f64,
-    /// A key of whose calls this share is refused floods its shard.
+    /// A key overloads its shard if this share of its calls is refused.
     #[schemars(range(min = 0.01, max = 1.0))]
     pub(crate) key_refused: f64,
-    /// So does one with this many times the calls that its tenant may make.
+    /// A key overloads its shard if it makes this many times the calls that its tenant may make.
     #[schemars(range(min = 1.0))]
     pub(crate) key_over_limit: f64,
-    /// How long a key that floods its shard is let through only so often.
+    /// How long a key that overloads its shard is throttled.
     pub(crate) throttle: HumanDuration,
-    /// A shard whose writes wait while it is less full than this is sick, and
-    /// nothing is moved for it.
+    /// A shard whose writes wait although its utilisation is below this is sick; nothing is moved
+    /// because of it.
     #[schemars(range(min = 0.01, max = 1.0))]
     pub(crate) sick_below: f64,
-    /// A slice that was placed or moved less than this ago is left alone.
+    /// A slice that was placed or moved more recently than this is not moved.
     pub(crate) settle: HumanDuration,
-    /// How long a slice rests after a move for a hotspot.
+    /// How long a slice is not moved again after a migration for a hotspot.
     pub(crate) rest: HumanDuration,
-    /// How long a cure is watched before it is judged, and another one begun.
+    /// How long the effect of a cure is measured before it is judged and the next one starts.
     pub(crate) judge: HumanDuration,
-    /// A cure that has not ended after so long holds nobody up.
+    /// A cure that has not ended after this time no longer blocks others.
     pub(crate) give_up: HumanDuration,
-    /// A plan that nobody approves is void after so long.
+    /// A plan expires after this time without approval.
     pub(crate) expire: HumanDuration,
-    /// Moves of one plan, at the most.
+    /// Maximum number of moves in one plan.
     #[schemars(range(min = 1, max = 1_000))]
     pub(crate) moves_max: usize,
 }
 
-/// What is done about hotspots.
+/// What to do about hotspots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Mode {
-    /// Nobody looks.
+    /// No detection.
     Off,
-    /// They are told.
+    /// Report them.
     Observe,
-    /// What helps is planned, and somebody approves it.
+    /// Plan a cure that an operator approves.
     Propose,
-    /// What helps is done.
+    /// Run the cure.
     Auto,
 }
 
@@ -127,8 +127,8 @@ impl Default for Hotspots {
     }
 }
 
-/// How full a shard that is relieved may be: so much below the level that the
-/// next gust does not make it a hotspot again.
+/// The target utilisation of a relieved shard: far enough below the level that the next peak does
+/// not make it a hotspot again.
 fn aim(level: f64) -> f64 {
     (level - 0.10).max(level / 2.0)
 }
@@ -138,8 +138,7 @@ fn ms(human: HumanDuration) -> u64 {
 }
 
 impl Hotspots {
-    /// As the control plane wants it.
-    /// A move takes as long as `moves` lets it.
+    /// Converts to the control plane's settings. `moves` limits the speed of migrations.
     pub(crate) fn settings(&self, moves: &Moves) -> anyhow::Result<HotspotSettings> {
         let usual = HotspotSettings::default();
         let rules = match &self.rules {
@@ -184,7 +183,7 @@ impl Hotspots {
         })
     }
 
-    /// The first thing that cannot be, with its key.
+    /// The first invalid value, with its key.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         for (key, share) in [
             ("hotspots.limit", self.limit),

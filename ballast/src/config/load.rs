@@ -1,21 +1,21 @@
-//! Reading the file, with errors that say where and what to write instead.
+//! Reads the file; errors name the line and suggest the nearest valid key.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use ballast_domain::error::did_you_mean;
+use ballast_domain::error::suggest_nearest;
 
 use super::{Config, validate};
 
-/// Where the file is looked for when none is named.
+/// The default file.
 const DEFAULT_FILE: &str = "ballast.toml";
 
 /// What is wrong with a configuration file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ConfigError {
-    /// Which file.
+    /// The file.
     pub(crate) file: PathBuf,
-    /// Which line, if it can be told.
+    /// The line, if known.
     pub(crate) line: Option<usize>,
     /// What is wrong.
     pub(crate) message: String,
@@ -56,7 +56,7 @@ pub(crate) fn load(named: Option<&Path>) -> Result<Config, ConfigError> {
 pub(crate) fn parse(file: &Path, text: &str) -> Result<Config, ConfigError> {
     let config: Config = toml::from_str(text).map_err(|error| ConfigError {
         file: file.to_owned(),
-        line: error.span().map(|span| line_of(text, span.start)),
+        line: error.span().map(|span| line_at_offset(text, span.start)),
         message: suggest(error.message()),
     })?;
     validate::check(&config).map_err(|(key, message)| ConfigError {
@@ -67,7 +67,7 @@ pub(crate) fn parse(file: &Path, text: &str) -> Result<Config, ConfigError> {
     Ok(config)
 }
 
-fn line_of(text: &str, offset: usize) -> usize {
+fn line_at_offset(text: &str, offset: usize) -> usize {
     text.as_bytes()
         .iter()
         .take(offset)
@@ -91,12 +91,12 @@ fn line_of_key(text: &str, key: &str) -> Option<usize> {
     None
 }
 
-/// Adds the nearest valid key to the parser's word on an unknown one.
+/// Adds the nearest valid key to the parser's error about an unknown key.
 fn suggest(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     match quoted.next() {
         Some(unknown) if message.contains("unknown") => {
-            format!("{message}{}", did_you_mean(unknown, quoted))
+            format!("{message}{}", suggest_nearest(unknown, quoted))
         }
         _ => message.to_owned(),
     }
@@ -176,7 +176,7 @@ mod tests {
             ),
             (
                 "[moves]\nmaintenance = [\"daily 01:00-05:00\", \"Sunday 02:00-04:00\"]\n",
-                "ballast.toml:2: moves.maintenance: \"Sunday 02:00-04:00\" is no maintenance window",
+                "ballast.toml:2: moves.maintenance: \"Sunday 02:00-04:00\" is not a maintenance window",
             ),
             ("[server\n", "ballast.toml:1: "),
         ] {
@@ -193,7 +193,7 @@ mod tests {
                     approval_above_rows = 5\nmaintenance = [\"Sun 02:00-04:00\"]\n\
                     reverse_failed_percent = 25\nreverse_latency = \"0s\"\nreverse_away = \"2min\"\n";
         let set = parse(Path::new("x"), text).unwrap().moves.settings();
-        let expected = ballast_control_plane::migrations::MoveSettings {
+        let expected = ballast_control_plane::migrations::MigrationSettings {
             window_ms: 1_800_000,
             max_pause_ms: Some(50),
             seal_max_ms: 1_000,

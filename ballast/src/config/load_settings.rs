@@ -1,4 +1,4 @@
-//! `[load]`: what is measured, what shards can do, and how much is kept.
+//! `[load]`: what is measured, the capacity of shards, and how much is recorded.
 
 use ballast_control_plane::load::LoadSettings;
 use ballast_hotspot_detector::cost::PriceList;
@@ -6,43 +6,42 @@ use ballast_hotspot_detector::resources::Resources;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is measured, what shards can do, and how much of it is kept.
+/// What is measured, the capacity of shards, and how much is recorded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Load {
-    /// Whether load is measured at all: without it there are no hotspots. A
-    /// change takes effect at the next start.
+    /// Whether to measure load; hotspots need it. A change takes effect after a restart.
     pub(crate) measure: bool,
-    /// Votes per second that a shard of weight 1 can take; 0 for no limit. One
-    /// of weight 2 can do twice as much, and so on for what follows.
+    /// Votes per second that a shard of weight 1 is rated at; 0 for no limit. A shard of weight 2
+    /// has twice the capacity; this holds for all capacities below.
     #[schemars(range(min = 0.0))]
     pub(crate) votes_per_second: f64,
-    /// Queries per second that it can answer; 0 for no limit.
+    /// Queries per second that it is rated at; 0 for no limit.
     #[schemars(range(min = 0.0))]
     pub(crate) queries_per_second: f64,
     /// Bytes of bodies per second, in and out; 0 for no limit.
     #[schemars(range(min = 0.0))]
     pub(crate) bytes_per_second: f64,
-    /// GiB that it can store; 0 for no limit.
+    /// GiB of storage; 0 for no limit.
     #[schemars(range(min = 0.0))]
     pub(crate) storage_gib: f64,
-    /// Calls at a time; 0 for no limit.
+    /// Concurrent calls; 0 for no limit.
     #[schemars(range(min = 0.0))]
     pub(crate) concurrency: f64,
-    /// MiB of recorded load that are kept at the most; the oldest goes first. A
-    /// change takes effect at the next start.
+    /// Maximum MiB of recorded load; the oldest is removed first. A change takes effect after a
+    /// restart.
     #[schemars(range(min = 1, max = 1_048_576))]
     pub(crate) record_mib_max: u64,
-    /// What a million votes cost a tenant, in your currency.
+    /// Price of a million votes, in your currency.
     #[schemars(range(min = 0.0))]
     pub(crate) price_per_million_votes: f64,
-    /// What a million queries cost.
+    /// Price of a million queries.
     #[schemars(range(min = 0.0))]
     pub(crate) price_per_million_queries: f64,
-    /// What a GiB stored over a month of 30 days costs.
+    /// Price of a GiB stored for a month of 30 days.
     #[schemars(range(min = 0.0))]
     pub(crate) price_per_gib_month: f64,
-    /// What a GiB copied by moves costs.
+    /// Price of a GiB copied by migrations.
     #[schemars(range(min = 0.0))]
     pub(crate) price_per_gib_moved: f64,
 }
@@ -75,7 +74,7 @@ impl Default for Load {
 }
 
 impl Load {
-    /// As the control plane wants it.
+    /// Converts to the control plane's settings.
     pub(crate) fn settings(&self) -> LoadSettings {
         LoadSettings {
             capacity: Resources {
@@ -94,7 +93,7 @@ impl Load {
         }
     }
 
-    /// The first thing that cannot be, with its key.
+    /// The first invalid value, with its key.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         for (key, amount) in [
             ("load.votes_per_second", self.votes_per_second),

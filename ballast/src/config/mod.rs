@@ -1,8 +1,7 @@
-//! The configuration file: `ballast.toml`, all of it optional.
+//! The configuration file `ballast.toml`; every setting is optional.
 //!
-//! Settings are plain data with a doc line each, unknown keys are refused
-//! with file, line and the nearest valid key, and everything is checked once,
-//! here. What is given on the command line wins over the file.
+//! Settings are plain data with one doc line each. Unknown keys are refused with the file, the line
+//! and the nearest valid key. Values are checked once, here. Command line flags override the file.
 
 mod calendar;
 mod command;
@@ -23,66 +22,65 @@ use serde::{Deserialize, Serialize};
 
 pub(crate) use calendar::Calendar;
 pub(crate) use command::{ConfigCommand, run};
-pub(crate) use duration::Human;
+pub(crate) use duration::HumanDuration;
 pub(crate) use hotspots::Hotspots;
 pub(crate) use load::{load, parse};
 pub(crate) use load_settings::Load;
 pub(crate) use moves::Moves;
 pub(crate) use validate::{address, check};
-pub(crate) use webhooks::{Told, Webhook};
+pub(crate) use webhooks::{Webhook, WebhookTopic};
 
-/// Everything that can be set.
+/// All settings.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Config {
-    /// How Ballast is reached.
+    /// How clients reach Ballast.
     pub(crate) server: Server,
-    /// What the fleet looks like at the first start.
+    /// The fleet at the first start.
     pub(crate) fleet: Fleet,
-    /// When shards count as filling up.
+    /// When a shard counts as filling up.
     pub(crate) placement: Placement,
     /// API keys.
     pub(crate) keys: Keys,
-    /// What the router keeps in memory, and how long requests may wait there.
+    /// The router's caches, and how long it holds requests.
     pub(crate) router: Router,
     /// The embedded shards.
     pub(crate) shards: Shards,
-    /// How slices change shard.
+    /// Migrations of slices between shards.
     pub(crate) moves: Moves,
-    /// What is measured, what shards can do, and how much of it is kept.
+    /// What is measured, the capacity of shards, and how much is recorded.
     pub(crate) load: Load,
-    /// When something is a hotspot, and what may be done about it.
+    /// When a shard is a hotspot, and what may be done about it.
     pub(crate) hotspots: Hotspots,
-    /// How polls that expect many voters are prepared for.
+    /// How Ballast prepares for polls that expect many voters.
     pub(crate) calendar: Calendar,
     /// The workflow engine.
     pub(crate) workflows: Workflows,
     /// The web console.
     pub(crate) console: ConsoleSettings,
-    /// What is logged.
+    /// Logging.
     pub(crate) log: Log,
-    /// Where traces go.
+    /// Trace export.
     pub(crate) traces: Traces,
-    /// Who is told of hotspots, plans and moves.
+    /// Receivers of notifications about hotspots, plans and migrations.
     pub(crate) webhooks: Vec<Webhook>,
 }
 
-/// How Ballast is reached.
+/// How clients reach Ballast.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Server {
     /// Address and port to listen on; port 0 takes any free one.
     pub(crate) listen: String,
-    /// Where everything is stored.
+    /// Data directory.
     pub(crate) data_dir: PathBuf,
-    /// Where clients reach this server, if not at `listen`.
+    /// The URL at which clients reach this server, if it is not `listen`.
     pub(crate) public_url: Option<String>,
-    /// Certificate chain (PEM); with `tls_key`, Ballast speaks HTTPS.
+    /// Certificate chain (PEM); with `tls_key`, Ballast serves HTTPS.
     pub(crate) tls_cert: Option<PathBuf>,
     /// The certificate's private key (PEM).
     pub(crate) tls_key: Option<PathBuf>,
-    /// Proxies whose X-Forwarded-For is believed: addresses or networks
-    /// (`10.0.0.0/8`).
+    /// Proxies whose X-Forwarded-For is trusted: addresses or networks (`10.0.0.0/8`).
     pub(crate) trusted_proxies: Vec<String>,
 }
 
@@ -99,15 +97,14 @@ impl Default for Server {
     }
 }
 
-/// What the fleet looks like at the first start. Later it is changed by
-/// `ballast shard`.
+/// The fleet at the first start. Change it later with `ballast shard`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Fleet {
-    /// The region of the first shards, and the home of tenants that name none.
+    /// The region of the first shards, and the default home region of tenants.
     #[schemars(with = "String")]
     pub(crate) region: RegionId,
-    /// How many embedded shards the first start makes.
+    /// Number of embedded shards that the first start creates.
     #[schemars(range(min = 1, max = 1000))]
     pub(crate) shards: u32,
 }
@@ -120,7 +117,7 @@ impl Default for Fleet {
     }
 }
 
-/// When shards count as filling up: a busy shard gets fewer new tenants.
+/// When a shard counts as filling up; a busy shard gets fewer new tenants.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Placement {
@@ -146,17 +143,16 @@ impl Default for Placement {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Keys {
-    /// How long a rotated key works beside its successor.
-    pub(crate) rotate_overlap: Human,
-    /// Where a request's key is looked for, in this order: `bearer`,
-    /// `header:NAME`, `query:NAME`.
+    /// How long a rotated key keeps working next to its successor.
+    pub(crate) rotate_overlap: HumanDuration,
+    /// Where to look for a request's key, in this order: `bearer`, `header:NAME`, `query:NAME`.
     pub(crate) places: Vec<String>,
 }
 
 impl Default for Keys {
     fn default() -> Self {
         Self {
-            rotate_overlap: Human::hours(24),
+            rotate_overlap: HumanDuration::hours(24),
             places: ["header:x-api-key", "bearer", "query:api_key"]
                 .map(str::to_owned)
                 .to_vec(),
@@ -164,43 +160,41 @@ impl Default for Keys {
     }
 }
 
-/// What the router keeps in memory, and how long requests may wait there.
+/// The router's caches, and how long it holds requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Router {
-    /// How many keys, and how many tenants, are kept at the most.
+    /// Maximum number of cached keys, and of cached tenants.
     #[schemars(range(min = 100, max = 100_000_000))]
     pub(crate) cache_entries: usize,
-    /// How long one is kept before it is read again. Changes are pushed, so
-    /// this only matters when the control plane cannot be reached.
-    pub(crate) cache_ttl: Human,
-    /// How old results may be that are not asked for with `no-cache`.
-    pub(crate) results_max_age: Human,
-    /// How long a request is held while its shard moves or recovers; then it
-    /// is answered with 503.
-    pub(crate) hold_max: Human,
-    /// How many requests are held at the most; further ones are answered with
-    /// 503 at once.
+    /// Time to live of a cache entry. Changes are pushed, so this only matters while the control
+    /// plane is unreachable.
+    pub(crate) cache_ttl: HumanDuration,
+    /// Maximum age of results that are requested without `no-cache`.
+    pub(crate) results_max_age: HumanDuration,
+    /// How long a request is held while its slice moves or its shard recovers; after that the
+    /// router responds with 503.
+    pub(crate) hold_max: HumanDuration,
+    /// Maximum number of held requests; further ones get 503 immediately.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) held_requests_max: usize,
-    /// How many of them may be of one tenant.
+    /// The same limit for one tenant.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) held_requests_per_tenant_max: usize,
-    /// How many MiB held requests may keep in memory at the most; further ones
-    /// are answered with 503 at once.
+    /// Maximum MiB of memory for held requests; further ones get 503 immediately.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) held_mib_max: usize,
-    /// How many of them may be of one tenant.
+    /// The same limit for one tenant.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) held_mib_per_tenant_max: usize,
-    /// After a move, while both shards are read, the counts of both are
-    /// compared for one in so many reads of results; 0: for none.
+    /// While both shards are read after a migration, compare their counts in one of this many reads
+    /// of results; 0 never compares.
     #[schemars(range(min = 0, max = 1_000_000))]
     pub(crate) dual_read_sample: u64,
-    /// How many viewers may watch live results at the most.
+    /// Maximum number of viewers of live results.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) viewers_max: usize,
-    /// How many of them may be of one tenant.
+    /// The same limit for one tenant.
     #[schemars(range(min = 1, max = 1_000_000))]
     pub(crate) viewers_per_tenant_max: usize,
 }
@@ -209,11 +203,11 @@ impl Default for Router {
     fn default() -> Self {
         Self {
             cache_entries: 100_000,
-            cache_ttl: Human::minutes(5),
-            results_max_age: Human::seconds(5),
-            hold_max: Human::seconds(5),
-            // A tenant that casts 5,000 votes a second and is sealed for a
-            // second, twice; a held vote counts as 4 KiB.
+            cache_ttl: HumanDuration::minutes(5),
+            results_max_age: HumanDuration::seconds(5),
+            hold_max: HumanDuration::seconds(5),
+            // Twice what a tenant with 5,000 votes/s needs for a write pause of one second; a held
+            // vote counts as 4 KiB.
             held_requests_max: 20_000,
             held_requests_per_tenant_max: 10_000,
             held_mib_max: 128,
@@ -229,22 +223,22 @@ impl Default for Router {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Shards {
-    /// Voters of open polls that one shard keeps in memory at the most, at 38
-    /// to 76 bytes each (a changed vote or several choices: a few hundred);
-    /// further ones are refused with `shard-full`.
+    /// Maximum number of voters of open polls that a shard keeps in memory, at 38 to 76 bytes each
+    /// (a few hundred with a changed vote or several choices); further ones are refused with
+    /// `shard-full`.
     #[schemars(range(min = 1_000, max = 10_000_000_000_u64))]
     pub(crate) voters_in_memory_max: u64,
-    /// A checkpoint is made when the log has grown by so many MiB.
+    /// MiB of log growth after which a checkpoint is written.
     #[schemars(range(min = 1, max = 65_536))]
     pub(crate) checkpoint_mib: u64,
-    /// So many MiB of the log are kept at least for those who follow changes.
+    /// Minimum MiB of log to keep for followers of the change feed.
     #[schemars(range(min = 0, max = 1_048_576))]
     pub(crate) feed_mib: u64,
 }
 
 impl Default for Shards {
     fn default() -> Self {
-        let options = ballast_vote_shard::embedded::Options::default();
+        let options = ballast_vote_shard::embedded::ShardOptions::default();
         Self {
             voters_in_memory_max: options.voters_in_memory_max,
             checkpoint_mib: options.checkpoint_bytes >> 20,
@@ -254,9 +248,9 @@ impl Default for Shards {
 }
 
 impl Shards {
-    /// As the engine wants it.
-    pub(crate) fn options(&self) -> ballast_vote_shard::embedded::Options {
-        ballast_vote_shard::embedded::Options {
+    /// Converts to the engine's options.
+    pub(crate) fn options(&self) -> ballast_vote_shard::embedded::ShardOptions {
+        ballast_vote_shard::embedded::ShardOptions {
             voters_in_memory_max: self.voters_in_memory_max,
             checkpoint_bytes: self.checkpoint_mib << 20,
             feed_bytes: self.feed_mib << 20,
@@ -265,13 +259,13 @@ impl Shards {
     }
 }
 
-/// The workflow engine. A change takes effect at the next start.
+/// The workflow engine. A change takes effect after a restart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Workflows {
-    /// How long executions are kept after they ended.
-    pub(crate) keep_ended: Human,
-    /// How many tasks run at once; further ones wait for their turn.
+    /// How long ended executions are kept.
+    pub(crate) keep_ended: HumanDuration,
+    /// Maximum number of concurrent tasks; further ones wait.
     #[schemars(range(min = 1, max = 100_000))]
     pub(crate) tasks_max: usize,
 }
@@ -279,20 +273,20 @@ pub(crate) struct Workflows {
 impl Default for Workflows {
     fn default() -> Self {
         Self {
-            keep_ended: Human::hours(90 * 24),
+            keep_ended: HumanDuration::hours(90 * 24),
             tasks_max: ballast_state_machines::engine::EngineSettings::default().tasks_max,
         }
     }
 }
 
-/// What is logged, always to stderr.
+/// Logging, always to stderr.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Log {
-    /// Which messages: `info`, `debug`, or per module
-    /// (`info,ballast_router=debug`). RUST_LOG wins over it.
+    /// Log filter: `info`, `debug`, or per module (`info,ballast_router=debug`). RUST_LOG overrides
+    /// it.
     pub(crate) filter: String,
-    /// How they are written.
+    /// The log format.
     pub(crate) format: LogFormat,
 }
 
@@ -305,14 +299,14 @@ impl Default for Log {
     }
 }
 
-/// Where traces go.
+/// Trace export.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Traces {
-    /// An OpenTelemetry collector that speaks OTLP over HTTP:
-    /// `http://127.0.0.1:4318`. Takes a build with the feature `otlp`.
+    /// URL of an OpenTelemetry collector (OTLP over HTTP), such as `http://127.0.0.1:4318`. Needs a
+    /// build with the feature `otlp`.
     pub(crate) otlp_endpoint: Option<String>,
-    /// The share of requests that are traced.
+    /// Share of requests to trace.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub(crate) sample: f64,
 }
@@ -333,14 +327,14 @@ pub(crate) struct ConsoleSettings {
     /// Whether there is one.
     pub(crate) enabled: bool,
     /// How long a login lasts.
-    pub(crate) session: Human,
+    pub(crate) session: HumanDuration,
 }
 
 impl Default for ConsoleSettings {
     fn default() -> Self {
         Self {
             enabled: true,
-            session: Human(std::time::Duration::from_secs(8 * 60 * 60)),
+            session: HumanDuration(std::time::Duration::from_secs(8 * 60 * 60)),
         }
     }
 }

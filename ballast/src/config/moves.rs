@@ -2,28 +2,28 @@
 
 use std::time::Duration;
 
-use ballast_control_plane::migrations::MoveSettings;
+use ballast_control_plane::migrations::MigrationSettings;
 use ballast_domain::maintenance::{BadWindow, MaintenanceWindow};
 use ballast_migration_engine::budget::ServiceBudget;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Human;
+use super::HumanDuration;
 
-/// How slices change shard. A move that is asked for takes the terms of that
-/// moment; the limits hold for those that run.
+/// Migrations of slices between shards. A move that is asked for takes the terms of that moment;
+/// the limits hold for those that run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Moves {
     /// How long both sides are kept after a cutover, and a move can be
     /// reversed, unless `--window` says otherwise.
-    pub(crate) window: Human,
+    pub(crate) window: HumanDuration,
     /// How long nobody may be able to vote at a cutover, unless `--max-pause`
     /// says otherwise: it waits for a moment that promises so.
-    pub(crate) max_pause: Option<Human>,
+    pub(crate) max_pause: Option<HumanDuration>,
     /// How long a slice may be sealed before it takes votes again, whatever
     /// becomes of the move.
-    pub(crate) seal_max: Human,
+    pub(crate) seal_max: HumanDuration,
     /// How many moves may copy from or to one shard at the same time.
     #[schemars(range(min = 1, max = 1_000))]
     pub(crate) per_shard_max: u64,
@@ -50,17 +50,17 @@ pub(crate) struct Moves {
     /// In the window: when one in a hundred calls of the tenant takes longer than
     /// this at the target, again and again, and did not before, the slice is
     /// brought back; 0s for never.
-    pub(crate) reverse_latency: Human,
+    pub(crate) reverse_latency: HumanDuration,
     /// In a window in which both sides acknowledge (`--window sync`): when the
     /// target has been away for so long, the slice is brought back without it, as
     /// nothing that was acknowledged is lost by that; 0s for never.
-    pub(crate) reverse_away: Human,
+    pub(crate) reverse_away: HumanDuration,
 }
 
 impl Default for Moves {
     fn default() -> Self {
-        let set = MoveSettings::default();
-        let human = |ms| Human(Duration::from_millis(ms));
+        let set = MigrationSettings::default();
+        let human = |ms| HumanDuration(Duration::from_millis(ms));
         Self {
             window: human(set.window_ms),
             max_pause: set.max_pause_ms.map(human),
@@ -78,14 +78,14 @@ impl Default for Moves {
     }
 }
 
-fn ms(human: Human) -> u64 {
+fn ms(human: HumanDuration) -> u64 {
     u64::try_from(human.0.as_millis()).unwrap_or(u64::MAX)
 }
 
 impl Moves {
-    /// As the control plane wants it.
-    pub(crate) fn settings(&self) -> MoveSettings {
-        MoveSettings {
+    /// Converts to the control plane's settings.
+    pub(crate) fn settings(&self) -> MigrationSettings {
+        MigrationSettings {
             window_ms: ms(self.window),
             max_pause_ms: self.max_pause.map(ms),
             seal_max_ms: ms(self.seal_max),
@@ -109,7 +109,7 @@ impl Moves {
         self.maintenance.iter().map(|text| text.parse()).collect()
     }
 
-    /// The first thing that cannot be, with its key.
+    /// The first invalid value, with its key.
     pub(super) fn check(&self) -> Result<(), (&'static str, String)> {
         let days = |days: u64| Duration::from_secs(days * 86_400);
         let must = |key, holds: bool, message: &str| match holds {

@@ -10,7 +10,7 @@ use super::{Config, Network};
 
 type Finding = (&'static str, String);
 
-/// The first thing that cannot be, with its key.
+/// The first invalid value, with its key.
 pub(crate) fn check(config: &Config) -> Result<(), Finding> {
     server(config)?;
     placement(config)?;

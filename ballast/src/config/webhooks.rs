@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Somebody who is told. A change takes effect at the next start.
+/// A webhook receiver. A change takes effect at the next start.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Webhook {
@@ -14,13 +14,13 @@ pub(crate) struct Webhook {
     pub(crate) secret: String,
     /// What is told: `hotspot`, `plan`, `move`; all of them when absent.
     #[serde(default)]
-    pub(crate) events: Vec<Told>,
+    pub(crate) events: Vec<WebhookTopic>,
 }
 
 /// What may be told.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Told {
+pub(crate) enum WebhookTopic {
     /// That a hotspot was found, or is over.
     Hotspot,
     /// That a plan waits for somebody's word, or what became of one.
@@ -32,7 +32,7 @@ pub(crate) enum Told {
 /// Hooks, at the most.
 const HOOKS_MAX: usize = 20;
 
-/// The first thing that cannot be, with its key.
+/// The first invalid value, with its key.
 pub(super) fn check(hooks: &[Webhook]) -> Result<(), (&'static str, String)> {
     if hooks.len() > HOOKS_MAX {
         return Err(("webhooks", format!("there are more than {HOOKS_MAX}")));

@@ -1,4 +1,4 @@
-//! The way to the fleet, for whoever leads the demonstration.
+//! An HTTP client for the demo fleet.
 
 use std::time::Duration;
 
@@ -7,29 +7,29 @@ use ballast_domain::Clock;
 use reqwest::{Client, Method};
 use serde_json::Value;
 
-use super::house::House;
+use super::house::DemoFleet;
 use crate::machine::{SystemClock, SystemEntropy};
 use crate::up::console_key;
 
-/// How long a link that logs in works, in seconds.
+/// Lifetime of a login link, in seconds.
 const ENTRANCE_SECONDS: i64 = 30 * 60;
-/// The longest that an answer may take.
+/// Timeout of a request.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How long to wait before something is asked again.
+/// Delay between attempts.
 const AGAIN: Duration = Duration::from_millis(100);
-/// How often.
+/// Maximum number of attempts.
 const ATTEMPTS: usize = 300;
 
-/// The admin API and the router. Cheap to clone.
+/// A client of the admin API and the router. Cheap to clone.
 #[derive(Clone)]
-pub(super) struct Api {
+pub(super) struct FleetApi {
     pub(super) http: Client,
     pub(super) url: String,
     token: String,
 }
 
-impl Api {
-    pub(super) fn new(house: &House) -> anyhow::Result<Self> {
+impl FleetApi {
+    pub(super) fn new(house: &DemoFleet) -> anyhow::Result<Self> {
         let http = Client::builder()
             .no_proxy()
             .tls_certs_only([])
@@ -44,7 +44,7 @@ impl Api {
         })
     }
 
-    /// Asks the admin API; while the fleet is away, again and again.
+    /// Calls the admin API; retries while the fleet is down.
     pub(super) async fn admin(
         &self,
         method: Method,
@@ -52,7 +52,7 @@ impl Api {
         body: Option<&Value>,
     ) -> anyhow::Result<Value> {
         let url = format!("{}/admin/v1{path}", self.url);
-        self.asked(
+        self.send_with_retry(
             method,
             &url,
             "authorization",
@@ -62,7 +62,7 @@ impl Api {
         .await
     }
 
-    /// Asks the router with a tenant's key.
+    /// Calls the router with a tenant's key.
     pub(super) async fn with_key(
         &self,
         method: Method,
@@ -71,10 +71,11 @@ impl Api {
         body: Option<&Value>,
     ) -> anyhow::Result<Value> {
         let url = format!("{}{path}", self.url);
-        self.asked(method, &url, "x-api-key", key, body).await
+        self.send_with_retry(method, &url, "x-api-key", key, body)
+            .await
     }
 
-    async fn asked(
+    async fn send_with_retry(
         &self,
         method: Method,
         url: &str,
@@ -101,15 +102,15 @@ impl Api {
                         answer.text().await.unwrap_or_default()
                     );
                 }
-                // It is away, or has no time right now.
+                // It is down or overloaded.
                 Ok(_) | Err(_) => tokio::time::sleep(AGAIN).await,
             }
         }
         bail!("{method} {url}: no answer")
     }
 
-    /// A link to the console that logs in.
-    pub(super) async fn entrance(&self, house: &House) -> anyhow::Result<String> {
+    /// A link to the console that logs the viewer in.
+    pub(super) async fn login_link(&self, house: &DemoFleet) -> anyhow::Result<String> {
         let who = self.admin(Method::GET, "/whoami", None).await?;
         let token_id = who["tokenID"].as_str().context("who we are")?.parse()?;
         let key = console_key(&house.data_dir())?;

@@ -1,4 +1,4 @@
-//! What happens, chapter by chapter.
+//! Runs the demo, chapter by chapter.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,26 +7,26 @@ use anyhow::{Context, bail};
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use super::api::Api;
-use super::crowd::Crowd;
-use super::house::House;
-use super::people::Tenant;
+use super::api::FleetApi;
+use super::crowd::Voters;
+use super::house::DemoFleet;
+use super::people::DemoTenant;
 use super::size::SHARD_VOTES;
-use super::story::Teller;
-use super::watch::{self, Acted};
+use super::story::StoryWriter;
+use super::watch::{self, HotspotMove};
 
-/// How long it copies before it is killed: it takes some seconds in all.
+/// How long it copies before it is killed; the copy takes some seconds in total.
 const MIDDLE: Duration = Duration::from_secs(1);
-/// How often a move is looked at.
+/// How often the migration is polled.
 const LOOK: Duration = Duration::from_millis(100);
-/// The window over which load is told: as long as the short one of the rules.
+/// The window over which load is measured: the short window of the rules.
 const WINDOW: Duration = Duration::from_secs(4);
-/// The longest that a move may take.
+/// Maximum number of polls of one migration.
 const MOVE_LOOKS: usize = 3_000;
 
-/// What has come of it.
+/// The result of the demo.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Ended {
+pub(super) struct DemoResult {
     pub(super) kills: u32,
     pub(super) moves: u32,
     pub(super) pause_ms: Option<u64>,
@@ -37,125 +37,129 @@ pub(super) struct Ended {
     pub(super) migration: Option<String>,
     pub(super) hotspot: Option<String>,
     pub(super) plan: Option<String>,
-    /// Who had it moved: `hotspots` or `hand`.
+    /// What moved the tenant: `hotspots` or `hand`.
     pub(super) moved_by: Option<&'static str>,
     pub(super) verdict: Option<String>,
-    /// How full the hot shard was and is, in percent.
+    /// Utilisation of the hot shard before and after, in percent.
     pub(super) fill: Option<(u64, u64)>,
 }
 
-/// The whole story.
-pub(super) async fn play(
-    house: &mut House,
-    api: &Api,
-    crowd: &Arc<Crowd>,
-    star: &Arc<Tenant>,
-    teller: &Teller,
+/// Plays all chapters.
+pub(super) async fn play_chapters(
+    house: &mut DemoFleet,
+    api: &FleetApi,
+    crowd: &Arc<Voters>,
+    star: &Arc<DemoTenant>,
+    teller: &StoryWriter,
     pace: Duration,
     chaos: u32,
-) -> anyhow::Result<Ended> {
-    let mut ended = Ended::default();
+) -> anyhow::Result<DemoResult> {
+    let mut ended = DemoResult::default();
     let many = crowd.tenants.len();
     teller.begin(
         "people",
         &format!(
-            "{many} tenants on six shards, each taken to manage {SHARD_VOTES} votes a second; \
-             most votes go to a few tenants, many of them on {}",
+            "{many} tenants on six shards, each rated at {SHARD_VOTES} votes/s; most votes go to \
+             a few tenants, many of them on {}",
             star.shard
         ),
     );
     tokio::time::sleep(pace).await;
 
-    // Somebody whom nobody had on the list.
+    // The crowd comes to a tenant that was quiet so far.
     crowd.send_to(Some(star.clone()));
     let told = format!(
-        "everybody votes at {}, which is on {} too",
+        "everybody votes at {}, which is also on {}",
         star.id, star.shard
     );
     teller.begin("crowd", &told);
-    let acted = watch::acts(api, teller).await?;
+    let acted = watch::wait_for_action(api, teller).await?;
     let id = match &acted {
         Some(acted) => acted.migration.clone(),
-        None => by_hand(api, teller, star).await?,
+        None => start_move_by_hand(api, teller, star).await?,
     };
-    teller.moving(&id, None);
-    let body = shown(api, &id).await?;
-    ended.note(&body, acted.as_ref());
-    let before = watch::fills(api).await?;
-    teller.begin("move", &ended.way("while it is being voted on"));
-    until(api, teller, &id, |body| body["phase"] == "WaitForSync").await?;
+    teller.record_migration(&id, None);
+    let body = fetch_migration(api, &id).await?;
+    ended.record_migration(&body, acted.as_ref());
+    let before = watch::shard_fills(api).await?;
+    teller.begin("move", &ended.describe_move("while votes arrive"));
+    wait_for_phase(api, teller, &id, |body| body["phase"] == "WaitForSync").await?;
     tokio::time::sleep(MIDDLE).await;
-    let body = shown(api, &id).await?;
-    kill(house, teller, "kill", &body).await?;
-    let body = until(api, teller, &id, is_over).await?;
-    ended.note(&body, acted.as_ref());
-    teller.moving(&id, ended.pause_ms);
-    gone(api, teller, &before, acted.as_ref(), &mut ended).await?;
+    let body = fetch_migration(api, &id).await?;
+    kill_and_restart(house, teller, "kill", &body).await?;
+    let body = wait_for_phase(api, teller, &id, has_ended).await?;
+    ended.record_migration(&body, acted.as_ref());
+    teller.record_migration(&id, ended.pause_ms);
+    show_relief(api, teller, &before, acted.as_ref(), &mut ended).await?;
     tokio::time::sleep(pace / 2).await;
     if chaos > 0 {
-        // Two who move the same tenant would stand in each other's way.
-        house.only_observe().await?;
+        // The hotspot loop must not move the same tenant meanwhile.
+        house.stop_hotspot_actions().await?;
     }
     for round in 1..=chaos {
-        chaotic(house, api, teller, star, round, &mut ended).await?;
+        run_chaos_round(house, api, teller, star, round, &mut ended).await?;
     }
     crowd.send_to(None);
     Ok(ended)
 }
 
-/// The hotspot loop has not acted in time: the story says so, and goes on.
-async fn by_hand(api: &Api, teller: &Teller, star: &Tenant) -> anyhow::Result<String> {
-    let why = watch::why_not(api, &star.shard).await?;
-    let fills = watch::fills(api).await?;
+/// Starts the migration by hand, because the hotspot loop did not act in time.
+async fn start_move_by_hand(
+    api: &FleetApi,
+    teller: &StoryWriter,
+    star: &DemoTenant,
+) -> anyhow::Result<String> {
+    let why = watch::explain_inaction(api, &star.shard).await?;
+    let fills = watch::shard_fills(api).await?;
     let emptiest = fills.iter().map(|(id, _)| id).find(|id| **id != star.shard);
     let to = emptiest.context("another shard")?;
     let told = format!(
-        "the hotspot loop has not acted in time, so the move is begun by hand. \
+        "the hotspot loop has not acted in time, so the demo starts the migration by hand. \
          {} is at {} %, and this is what the loop says: {why}",
         star.shard,
-        watch::of(&fills, &star.shard)
+        watch::fill_of(&fills, &star.shard)
     );
     teller.begin("diagnosis", &told);
-    begin(api, star, to, "a flash crowd").await
+    start_move(api, star, to, "a flash crowd").await
 }
 
-/// The last chapter: whether it helped, by what the fleet measured.
-async fn gone(
-    api: &Api,
-    teller: &Teller,
+/// The last chapter: shows whether it helped, by the fleet's measurements.
+async fn show_relief(
+    api: &FleetApi,
+    teller: &StoryWriter,
     before: &[(String, u64)],
-    acted: Option<&Acted>,
-    ended: &mut Ended,
+    acted: Option<&HotspotMove>,
+    ended: &mut DemoResult,
 ) -> anyhow::Result<()> {
-    teller.begin("gone", "waiting until it is measured whether it helped");
+    teller.begin("gone", "measuring whether it helped");
     let judged = match acted {
-        Some(acted) => watch::judged(api, acted).await?,
-        None => watch::Judged::default(),
+        Some(acted) => watch::wait_for_outcome(api, acted).await?,
+        None => watch::CureOutcome::default(),
     };
-    // What was measured before a kill says nothing of now.
+    // Measurements from before a kill are stale.
     tokio::time::sleep(WINDOW).await;
-    let now = watch::fills(api).await?;
+    let now = watch::shard_fills(api).await?;
     let [from, to] = [&ended.from, &ended.to].map(|shard| shard.clone().unwrap_or_default());
-    let fill = (watch::of(before, &from), watch::of(&now, &from));
+    let fill = (watch::fill_of(before, &from), watch::fill_of(&now, &from));
     let hotspot = match (acted.is_some(), judged.over) {
         (true, true) => "the hotspot is over",
         (true, false) => "the hotspot is NOT over yet",
-        (false, _) => "nobody judges a move by hand",
+        (false, _) => "a migration by hand is not judged",
     };
     let verdict = match judged.verdict.as_deref() {
-        Some("helped") => ", and the loop finds that its move helped",
-        Some("didNotHelp") => ", and the loop finds that its move did not help",
-        Some(_) => ", and the loop cannot tell whether its move helped",
+        Some("helped") => ", and the loop reports that its plan helped",
+        Some("didNotHelp") => ", and the loop reports that its plan did not help",
+        Some(_) => ", and the loop cannot tell whether its plan helped",
         None => "",
     };
     let told = format!(
-        "{} is on {to}; nobody could vote for {} ms. {from} went from {} % to {} % of what \
-         it can take, {to} is at {} %: {hotspot}{verdict}",
+        "{} is on {to}. Write pause: {} ms. {from} went from {} % to {} % of capacity, \
+         {to} is at {} %: {hotspot}{verdict}",
         ended.tenant.as_deref().unwrap_or("it"),
         ended.pause_ms.unwrap_or(0),
         fill.0,
         fill.1,
-        watch::of(&now, &to),
+        watch::fill_of(&now, &to),
     );
     teller.begin("gone", &told);
     ended.verdict = judged.verdict;
@@ -163,7 +167,12 @@ async fn gone(
     Ok(())
 }
 
-async fn begin(api: &Api, star: &Tenant, to: &str, reason: &str) -> anyhow::Result<String> {
+async fn start_move(
+    api: &FleetApi,
+    star: &DemoTenant,
+    to: &str,
+    reason: &str,
+) -> anyhow::Result<String> {
     let path = format!(
         "/tenants/{}/move?reason={}",
         star.id,
@@ -175,67 +184,67 @@ async fn begin(api: &Api, star: &Tenant, to: &str, reason: &str) -> anyhow::Resu
     Ok(begun["migrationID"].as_str().context("a move")?.to_owned())
 }
 
-async fn shown(api: &Api, id: &str) -> anyhow::Result<Value> {
+async fn fetch_migration(api: &FleetApi, id: &str) -> anyhow::Result<Value> {
     api.admin(Method::GET, &format!("/migrations/{id}"), None)
         .await
 }
 
-fn copied(body: &Value) -> u64 {
+fn rows_copied(body: &Value) -> u64 {
     body["progress"]["done"].as_u64().unwrap_or(0)
 }
 
-fn is_over(body: &Value) -> bool {
+fn has_ended(body: &Value) -> bool {
     matches!(
         body["status"].as_str(),
         Some("completed" | "rolledBack" | "reversed" | "cancelled")
     )
 }
 
-/// Looks at a move until it is so; one that is over is as far as it gets.
-async fn until(
-    api: &Api,
-    teller: &Teller,
+/// Polls a migration until `is` holds or it has ended.
+async fn wait_for_phase(
+    api: &FleetApi,
+    teller: &StoryWriter,
     id: &str,
     is: impl Fn(&Value) -> bool,
 ) -> anyhow::Result<Value> {
     for _ in 0..MOVE_LOOKS {
-        let body = shown(api, id).await?;
-        teller.moving(id, body["pauseMs"].as_u64());
-        if is(&body) || is_over(&body) {
+        let body = fetch_migration(api, id).await?;
+        teller.record_migration(id, body["pauseMs"].as_u64());
+        if is(&body) || has_ended(&body) {
             return Ok(body);
         }
         tokio::time::sleep(LOOK).await;
     }
-    bail!("the move {id} takes too long")
+    bail!("migration {id} takes too long")
 }
 
-async fn kill(
-    house: &mut House,
-    teller: &Teller,
+async fn kill_and_restart(
+    house: &mut DemoFleet,
+    teller: &StoryWriter,
     chapter: &str,
     body: &Value,
 ) -> anyhow::Result<()> {
-    let phase = body["phase"].as_str().unwrap_or("?");
-    let killed = match copied(body) {
-        0 => format!("killed in {phase}"),
-        rows => format!("killed in {phase}, {rows} rows copied"),
+    let phase = ballast_cli::phase_label(body["phase"].as_str().unwrap_or("?"));
+    let killed = match rows_copied(body) {
+        0 => format!("killed while {phase}"),
+        rows => format!("killed while {phase}, {rows} rows copied"),
     };
     house.kill().await?;
-    teller.begin(chapter, &format!("{killed}; starting it again"));
+    teller.begin(chapter, &format!("{killed}; restarting"));
     house.start().await?;
-    let told = format!("{killed}; it is back, and goes on where it was");
+    let told = format!("{killed}; restarted, the migration continues");
     teller.begin(chapter, &told);
     Ok(())
 }
 
-/// One more move, with a kill in the middle of it.
-async fn chaotic(
-    house: &mut House,
-    api: &Api,
-    teller: &Teller,
-    star: &Tenant,
+/// Runs one more migration, with a kill in the middle.
+async fn run_chaos_round(
+    house: &mut DemoFleet,
+    api: &FleetApi,
+    teller: &StoryWriter,
+    star: &DemoTenant,
     round: u32,
-    ended: &mut Ended,
+    ended: &mut DemoResult,
 ) -> anyhow::Result<()> {
     let placement = api
         .admin(
@@ -253,10 +262,10 @@ async fn chaotic(
         .collect();
     let place = usize::try_from(round).unwrap_or(0) % others.len().max(1);
     let to = (*others.get(place).context("another shard")?).to_owned();
-    let id = begin(api, star, &to, "chaos").await?;
-    teller.moving(&id, None);
+    let id = start_move(api, star, &to, "chaos").await?;
+    teller.record_migration(&id, None);
     teller.begin("chaos", &format!("round {round}: {from} → {to}"));
-    // Each round is killed in another phase.
+    // Each round kills in another phase.
     let phases = [
         "WaitForSync",
         "VerifyConsistency",
@@ -265,9 +274,9 @@ async fn chaotic(
         "PlanMove",
     ];
     let phase = phases[place % phases.len()];
-    let body = until(api, teller, &id, |body| body["phase"] == phase).await?;
-    kill(house, teller, "chaos", &body).await?;
-    let body = until(api, teller, &id, is_over).await?;
+    let body = wait_for_phase(api, teller, &id, |body| body["phase"] == phase).await?;
+    kill_and_restart(house, teller, "chaos", &body).await?;
+    let body = wait_for_phase(api, teller, &id, has_ended).await?;
     let moved = body["status"] == "completed";
     if moved {
         ended.moves += 1;
@@ -276,9 +285,9 @@ async fn chaotic(
     Ok(())
 }
 
-impl Ended {
-    /// Notes a move as it is told.
-    fn note(&mut self, body: &Value, acted: Option<&Acted>) {
+impl DemoResult {
+    /// Records the state of a migration.
+    fn record_migration(&mut self, body: &Value, acted: Option<&HotspotMove>) {
         let text = |key: &str| body[key].as_str().map(str::to_owned);
         self.moves = u32::from(body["status"] == "completed");
         self.pause_ms = body["pauseMs"].as_u64();
@@ -295,8 +304,8 @@ impl Ended {
         });
     }
 
-    /// Who goes where.
-    fn way(&self, how: &str) -> String {
+    /// Describes the migration.
+    fn describe_move(&self, how: &str) -> String {
         let known = |it: &Option<String>| it.clone().unwrap_or_else(|| "?".to_owned());
         let by = match &self.plan {
             Some(plan) => format!("{plan} moves"),

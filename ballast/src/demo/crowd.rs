@@ -1,6 +1,5 @@
-//! Who votes: people spread over the tenants, most of them at a few, and a
-//! crowd that comes all at once. Each voter votes once, and sends the vote
-//! again until it is told that it counts.
+//! The voters: people spread over the tenants, most of them at a few, and a flash crowd. Each voter
+//! votes once and retries until the vote is acknowledged.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,39 +10,43 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use super::api::Api;
-use super::people::Tenant;
+use super::api::FleetApi;
+use super::people::DemoTenant;
 use super::size::{CROWD_VOTES, FAVOURITES_PERCENT, PEOPLE_VOTES, beat};
 
-/// People who vote now and then.
+/// Voters with a steady rate.
 const PEOPLE: usize = 24;
 /// A flash crowd.
 const CROWD: usize = 24;
-/// How long nobody is told anything before a vote counts as failed.
+/// Attempts after which a vote counts as failed.
 const GIVE_UP: usize = 600;
-/// How long to wait before a vote is sent again.
+/// Delay before a vote is retried.
 const AGAIN: Duration = Duration::from_millis(100);
 
-/// Everybody who votes, and what they were told.
-pub(super) struct Crowd {
-    pub(super) tenants: Vec<Arc<Tenant>>,
-    /// The tenants that are voted on most.
+/// All voters, and the responses they received.
+pub(super) struct Voters {
+    pub(super) tenants: Vec<Arc<DemoTenant>>,
+    /// The tenants with most votes.
     favourites: Vec<usize>,
     http: Client,
     url: String,
     /// The tenant that the crowd is at.
-    hot: watch::Sender<Option<Arc<Tenant>>>,
+    hot: watch::Sender<Option<Arc<DemoTenant>>>,
     stopping: AtomicBool,
     voters: AtomicU64,
     pub(super) acknowledged: AtomicU64,
     pub(super) failed: AtomicU64,
     pub(super) sent_again: AtomicU64,
-    /// The longest that a vote took, in milliseconds.
+    /// The slowest vote, in milliseconds.
     pub(super) slowest_ms: AtomicU64,
 }
 
-impl Crowd {
-    pub(super) fn new(tenants: Vec<Arc<Tenant>>, favourites: Vec<usize>, api: &Api) -> Self {
+impl Voters {
+    pub(super) fn new(
+        tenants: Vec<Arc<DemoTenant>>,
+        favourites: Vec<usize>,
+        api: &FleetApi,
+    ) -> Self {
         Self {
             tenants,
             favourites,
@@ -59,25 +62,25 @@ impl Crowd {
         }
     }
 
-    /// Sends the crowd to a tenant, or home.
-    pub(super) fn send_to(&self, tenant: Option<Arc<Tenant>>) {
+    /// Sends the crowd to a tenant, or stops it.
+    pub(super) fn send_to(&self, tenant: Option<Arc<DemoTenant>>) {
         self.hot.send_replace(tenant);
     }
 
-    /// Has everybody end with the vote that they are at.
+    /// Lets every voter finish the current vote and stop.
     pub(super) fn stop(&self) {
         self.stopping.store(true, Ordering::SeqCst);
         self.hot.send_replace(None);
     }
 
-    /// Everybody votes until told to stop.
+    /// Votes until `stop`.
     pub(super) fn vote(self: Arc<Self>) -> JoinHandle<()> {
         let mut all = Vec::new();
         for number in 0..PEOPLE {
-            all.push(tokio::spawn(self.clone().person(number)));
+            all.push(tokio::spawn(self.clone().vote_steadily(number)));
         }
         for number in 0..CROWD {
-            all.push(tokio::spawn(self.clone().fan(number)));
+            all.push(tokio::spawn(self.clone().vote_as_crowd(number)));
         }
         tokio::spawn(async move {
             for one in all {
@@ -86,21 +89,21 @@ impl Crowd {
         })
     }
 
-    fn goes_on(&self) -> bool {
+    fn is_running(&self) -> bool {
         !self.stopping.load(Ordering::SeqCst)
     }
 
-    async fn person(self: Arc<Self>, number: usize) {
-        let mut beat = rhythm(number, PEOPLE, PEOPLE_VOTES).await;
+    async fn vote_steadily(self: Arc<Self>, number: usize) {
+        let mut beat = vote_interval(number, PEOPLE, PEOPLE_VOTES).await;
         let mut turn = number as u64;
-        while self.goes_on() {
+        while self.is_running() {
             beat.tick().await;
             turn = turn
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
-            let any = || skewed(turn >> 33, self.tenants.len());
+            let any = || skewed_index(turn >> 33, self.tenants.len());
             let place = match (turn >> 50) % 100 < FAVOURITES_PERCENT {
-                true => self.favourite(turn >> 33).unwrap_or_else(any),
+                true => self.pick_favourite(turn >> 33).unwrap_or_else(any),
                 false => any(),
             };
             if let Some(tenant) = self.tenants.get(place).cloned() {
@@ -109,17 +112,17 @@ impl Crowd {
         }
     }
 
-    fn favourite(&self, chance: u64) -> Option<usize> {
+    fn pick_favourite(&self, chance: u64) -> Option<usize> {
         let many = self.favourites.len() as u64;
         let place = usize::try_from(chance.checked_rem(many)?).ok()?;
         self.favourites.get(place).copied()
     }
 
-    async fn fan(self: Arc<Self>, number: usize) {
+    async fn vote_as_crowd(self: Arc<Self>, number: usize) {
         let mut hot = self.hot.subscribe();
-        let mut beat = rhythm(number, CROWD, CROWD_VOTES).await;
+        let mut beat = vote_interval(number, CROWD, CROWD_VOTES).await;
         let mut turn = number as u64;
-        while self.goes_on() {
+        while self.is_running() {
             let tenant = hot.borrow_and_update().clone();
             match tenant {
                 Some(tenant) => {
@@ -134,8 +137,8 @@ impl Crowd {
         }
     }
 
-    /// One voter votes, until it is told that the vote counts.
-    async fn cast(&self, tenant: &Tenant, choice: u64) {
+    /// Casts one vote; retries until it is acknowledged.
+    async fn cast(&self, tenant: &DemoTenant, choice: u64) {
         let many = tenant.items.len() as u64;
         let place = usize::try_from(choice % many.max(1)).unwrap_or(0);
         let Some(item) = tenant.items.get(place) else {
@@ -163,7 +166,7 @@ impl Crowd {
                     self.slowest_ms.fetch_max(ms, Ordering::SeqCst);
                     return;
                 }
-                // The process is away: whoever is there next is asked again.
+                // The process is down: retry.
                 Err(_) => {}
                 Ok(_) => {
                     self.failed.fetch_add(1, Ordering::SeqCst);
@@ -174,9 +177,8 @@ impl Crowd {
     }
 }
 
-/// When one of `many` votes: not all of them at the same moment. Who was kept
-/// waiting does not make up for it.
-async fn rhythm(number: usize, many: usize, votes: u64) -> Interval {
+/// The ticks of one of `many` voters, spread evenly. Missed ticks are not made up.
+async fn vote_interval(number: usize, many: usize, votes: u64) -> Interval {
     let beat = beat(many, votes);
     let many = u32::try_from(many).unwrap_or(1).max(1);
     tokio::time::sleep(beat / many * u32::try_from(number).unwrap_or(0)).await;
@@ -185,8 +187,8 @@ async fn rhythm(number: usize, many: usize, votes: u64) -> Interval {
     interval
 }
 
-/// A place among `many`: about half of all at the first tenth.
-fn skewed(chance: u64, many: usize) -> usize {
+/// An index below `many`; about half of them in the first tenth.
+fn skewed_index(chance: u64, many: usize) -> usize {
     let many = many as u64;
     if many == 0 {
         return 0;
@@ -204,11 +206,11 @@ mod tests {
         let many = 100;
         let mut first = 0;
         for chance in 0..10_000 {
-            let place = skewed(chance, many);
+            let place = skewed_index(chance, many);
             assert!(place < many);
             first += usize::from(place < many / 5);
         }
         assert!(first > 4_000, "{first}");
-        assert_eq!(skewed(7, 0), 0);
+        assert_eq!(skewed_index(7, 0), 0);
     }
 }

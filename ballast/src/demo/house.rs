@@ -1,4 +1,4 @@
-//! The fleet: a `ballast up` of its own in a temporary directory.
+//! The demo fleet: a `ballast up` process in a temporary directory.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,14 +11,14 @@ use tokio::process::{Child, Command};
 
 use super::size::{COPY_BYTES, SHARD_VOTES};
 
-/// How long a start may take.
+/// Timeout of a start.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How long it may take to end in peace.
+/// Timeout of a clean stop.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// What it goes by: copying is slowed down, so that a person can watch it, and
-/// the hotspot loop acts by itself within seconds instead of minutes.
-fn config(mode: &str) -> String {
+/// The configuration: copying is throttled, so that a person can watch it, and the hotspot loop
+/// acts by itself within seconds instead of minutes.
+fn config_text(mode: &str) -> String {
     format!(
         "[fleet]\nregion = \"demo\"\nshards = 6\n\n\
          [moves]\nwindow = \"6s\"\nbytes_per_second = {COPY_BYTES}\n\n\
@@ -30,41 +30,41 @@ fn config(mode: &str) -> String {
     )
 }
 
-/// When a shard is hot: the windows are short, so that nobody has to wait.
-fn rules() -> String {
+/// The hotspot rules, with short windows to keep the demo short.
+fn rules_text() -> String {
     let (hot, calm) = (SHARD_VOTES * 75 / 100, SHARD_VOTES * 72 / 100);
     format!(
         "[windows]\nstep = \"1s\"\nshort = \"4s\"\nlong = \"8s\"\n\n\
          [[rule]]\nname = \"flash-crowd\"\n\
-         summary = \"The shard has nearly as many votes as it can take.\"\n\
+         summary = \"The shard is close to its capacity for votes.\"\n\
          when = \"shard.votes > {hot}.0\"\nfor = \"3s\"\n\
          clear = \"shard.votes < {calm}.0\"\nclear_for = \"3s\"\n\
          cooldown = \"10s\"\nseverity = \"critical\"\n"
     )
 }
 
-/// A fleet that runs.
-pub(super) struct House {
+/// A running fleet.
+pub(super) struct DemoFleet {
     home: tempfile::TempDir,
     child: Option<Child>,
     listen: String,
-    /// Where it is reached.
+    /// Its base URL.
     pub(super) url: String,
     /// Its admin token.
     pub(super) token: String,
-    /// How often it was killed.
+    /// Number of kills.
     pub(super) kills: u32,
 }
 
-impl House {
-    /// Starts a fleet with nothing in it.
-    pub(super) async fn build(listen: &str) -> anyhow::Result<Self> {
+impl DemoFleet {
+    /// Starts an empty fleet.
+    pub(super) async fn start_new(listen: &str) -> anyhow::Result<Self> {
         let home = tempfile::Builder::new()
             .prefix("ballast-demo-")
             .tempdir()
             .context("make a temporary directory")?;
-        tokio::fs::write(home.path().join("ballast.toml"), config("auto")).await?;
-        tokio::fs::write(home.path().join("rules.toml"), rules()).await?;
+        tokio::fs::write(home.path().join("ballast.toml"), config_text("auto")).await?;
+        tokio::fs::write(home.path().join("rules.toml"), rules_text()).await?;
         let mut house = Self {
             home,
             child: None,
@@ -79,12 +79,12 @@ impl House {
         Ok(house)
     }
 
-    /// Where the story is told.
+    /// The file with the story.
     pub(super) fn story_file(&self) -> PathBuf {
         self.home.path().join("story.json")
     }
 
-    /// Where its data is.
+    /// Its data directory.
     pub(super) fn data_dir(&self) -> PathBuf {
         self.home.path().join("data")
     }
@@ -93,7 +93,7 @@ impl House {
         self.home.path()
     }
 
-    /// Starts it, on the port that it had before.
+    /// Starts it, on its previous port.
     pub(super) async fn start(&mut self) -> anyhow::Result<()> {
         let binary = std::env::current_exe().context("find this program")?;
         let mut child = Command::new(binary)
@@ -108,8 +108,9 @@ impl House {
             .args(["--data-dir", "data", "--admin-token-file", "token"])
             .args(["--story-file", "story.json", "--stop-with-stdin"])
             .current_dir(self.home())
-            // It ends with this process, however that ends; but not by the Ctrl-C
-            // that a terminal sends to a whole group: votes are counted first.
+            // It stops when this process ends for any reason, because its stdin closes. The Ctrl-C
+            // that a terminal sends to the whole process group must not stop it: votes are counted
+            // first.
             .stdin(Stdio::piped())
             .process_group(0)
             .stdout(Stdio::piped())
@@ -122,38 +123,37 @@ impl House {
         let first = tokio::time::timeout(PATIENCE, lines.next_line()).await;
         let Ok(Ok(Some(line))) = first else {
             let told = child.wait_with_output().await?;
-            bail!("the fleet did not start: {}", why(&told.stderr));
+            bail!("the fleet did not start: {}", failure_detail(&told.stderr));
         };
         let ready: Value = serde_json::from_str(&line).context("read where the fleet is")?;
         ready["router"]
             .as_str()
             .context("where the fleet is")?
             .clone_into(&mut self.url);
-        // The same port again: clients know no other.
+        // Reuse the port: the clients keep their URL.
         if let Some((_, address)) = self.url.split_once("://") {
             address.clone_into(&mut self.listen);
         }
-        // What it says is nobody's; a pipe that nobody reads would stop it.
+        // Drain stderr: a full pipe would block the process.
         if let Some(stderr) = child.stderr.take() {
-            tokio::spawn(drain(stderr));
+            tokio::spawn(drain_stderr(stderr));
         }
         tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
         self.child = Some(child);
         Ok(())
     }
 
-    /// Starts it if nobody has.
-    pub(super) async fn is_up(&mut self) -> anyhow::Result<()> {
+    /// Starts it unless it runs.
+    pub(super) async fn ensure_running(&mut self) -> anyhow::Result<()> {
         match self.child {
             Some(_) => Ok(()),
             None => self.start().await,
         }
     }
 
-    /// From now on hotspots are only told: whoever moves something is asked by
-    /// hand.
-    pub(super) async fn only_observe(&self) -> anyhow::Result<()> {
-        tokio::fs::write(self.home().join("ballast.toml"), config("observe")).await?;
+    /// Stops the hotspot loop from acting; it only reports from now on.
+    pub(super) async fn stop_hotspot_actions(&self) -> anyhow::Result<()> {
+        tokio::fs::write(self.home().join("ballast.toml"), config_text("observe")).await?;
         let pid = self.child.as_ref().and_then(Child::id);
         if let Some(pid) = pid {
             let mut tell = Command::new("kill");
@@ -163,7 +163,7 @@ impl House {
         Ok(())
     }
 
-    /// Ends it as the kernel would: without a warning.
+    /// Kills it with SIGKILL.
     pub(super) async fn kill(&mut self) -> anyhow::Result<()> {
         if let Some(mut child) = self.child.take() {
             child.kill().await.context("kill the fleet")?;
@@ -172,7 +172,7 @@ impl House {
         Ok(())
     }
 
-    /// Ends it in peace, and removes everything.
+    /// Stops it cleanly.
     pub(super) async fn tear_down(&mut self) {
         let Some(mut child) = self.child.take() else {
             return;
@@ -187,16 +187,16 @@ impl House {
     }
 }
 
-/// Why a process ended, by its last words: a problem document, or whatever it is.
-fn why(told: &[u8]) -> String {
+/// Why a process ended, from the last line of its stderr.
+fn failure_detail(told: &[u8]) -> String {
     let told = String::from_utf8_lossy(told);
-    let last = told.trim().lines().last().unwrap_or("it said nothing");
+    let last = told.trim().lines().last().unwrap_or("no output");
     let problem: Option<Value> = serde_json::from_str(last).ok();
     let detail = problem.as_ref().and_then(|it| it["detail"].as_str());
     detail.unwrap_or(last).to_owned()
 }
 
-async fn drain(stderr: tokio::process::ChildStderr) {
+async fn drain_stderr(stderr: tokio::process::ChildStderr) {
     let mut lines = BufReader::new(stderr).lines();
     while let Ok(Some(line)) = lines.next_line().await {
         tracing::debug!(line, "the fleet says");

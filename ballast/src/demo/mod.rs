@@ -1,7 +1,7 @@
-//! `ballast demo`: the promise, shown. A fleet of its own in a temporary
-//! directory, hundreds of tenants, people who vote; then a flash crowd, which the
-//! fleet's own hotspot loop finds, explains and cures by a move under fire; a
-//! `kill -9` in the middle of it, and a count of every vote.
+//! `ballast demo`: shows that no vote is lost. It starts a fleet in a temporary directory with
+//! hundreds of tenants and voters. Then comes a flash crowd, which the fleet's hotspot loop finds,
+//! diagnoses and cures by a migration under load. A `kill -9` hits the process in the middle, and
+//! in the end every vote is counted.
 //!
 //! ```text
 //!   house    the fleet: a `ballast up` of its own, started, killed, stopped
@@ -13,9 +13,8 @@
 //!   watch    what the hotspot loop does
 //!   story    the chapters, in the terminal and on the page
 //! ```
-//! Clients learn what happens from the answers they get, and the figures are
-//! theirs. What is set for the stage: shards are taken to manage little, windows
-//! are seconds instead of minutes, and copying is slowed down.
+//! All figures come from the clients' point of view. The demo sets low shard capacities, windows of
+//! seconds instead of minutes, and throttled copying.
 
 mod api;
 mod chapters;
@@ -35,69 +34,68 @@ use anyhow::Context;
 use clap::Args;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use api::Api;
-use ballast_cli::{Screen, Verdict};
-use chapters::Ended;
-use crowd::Crowd;
-use house::House;
-use story::Teller;
+use api::FleetApi;
+use ballast_cli::{CommandOutcome, Screen};
+use chapters::DemoResult;
+use crowd::Voters;
+use house::DemoFleet;
+use story::StoryWriter;
 
-/// Show a flash crowd, a move under fire and a kill -9, on a fleet of its own
+/// Show a flash crowd, a migration under load and a kill -9, on a temporary fleet
 #[derive(Debug, Clone, Args)]
 pub(crate) struct DemoArgs {
     /// Address and port of the console; port 0 takes any free one
     #[arg(long, value_name = "ADDR:PORT", default_value = "127.0.0.1:8088")]
     listen: String,
-    /// How many tenants there are
+    /// Number of tenants
     #[arg(long, value_name = "N", default_value_t = 240, value_parser = clap::value_parser!(u32).range(12..=5_000))]
     tenants: u32,
-    /// Keep killing: further moves, each with a kill -9 in the middle
+    /// Run further migrations, each with a kill -9 in the middle
     #[arg(long)]
     chaos: bool,
-    /// For programs: no browser, no waiting; prints the summary and exits with 1 if a vote was lost
+    /// For programs: no browser, no waiting; print the summary, exit code 1 if a vote is lost
     #[arg(long)]
     headless: bool,
-    /// How long each calm passage lasts
+    /// Length of each quiet passage
     #[arg(long, value_name = "DURATION", default_value = "8s", value_parser = ballast_cli::parse_duration)]
     pace: Duration,
 }
 
-/// Further moves with `--chaos`.
+/// Further migrations with `--chaos`.
 const CHAOS_ROUNDS: u32 = 5;
-/// How long people may look around at the end.
+/// How long the console stays up at the end.
 const LINGER: Duration = Duration::from_secs(15 * 60);
 
-/// Runs it from the first vote to the last count.
-pub(crate) async fn run(args: &DemoArgs, screen: &Screen) -> anyhow::Result<Verdict> {
-    let mut stop = Stop::hear()?;
-    let mut house = House::build(&args.listen).await?;
-    let told = match settled(args, screen, &house, &mut stop).await {
-        Ok(Some(stage)) => tell(args, screen, &mut house, stage, &mut stop).await,
-        // Somebody had enough before anybody voted.
-        Ok(None) => Ok(Verdict::Done),
+/// Runs the demo from the first vote to the final count.
+pub(crate) async fn run(args: &DemoArgs, screen: &Screen) -> anyhow::Result<CommandOutcome> {
+    let mut stop = StopSignals::listen()?;
+    let mut house = DemoFleet::start_new(&args.listen).await?;
+    let told = match prepare_stage(args, screen, &house, &mut stop).await {
+        Ok(Some(stage)) => run_story(args, screen, &mut house, stage, &mut stop).await,
+        // Stopped before voting started.
+        Ok(None) => Ok(CommandOutcome::Done),
         Err(error) => Err(error),
     };
-    // Whatever happened, nothing is left behind.
+    // Clean up in every case.
     house.tear_down().await;
     told
 }
 
-/// Ctrl-C, or a request to end. It is heard from the beginning: whoever ends it
-/// early finds nothing left behind.
-struct Stop {
+/// Ctrl-C and SIGTERM. Handled from the start, so that the demo always cleans up.
+struct StopSignals {
     interrupt: Signal,
     terminate: Signal,
 }
 
-impl Stop {
-    fn hear() -> anyhow::Result<Self> {
+impl StopSignals {
+    fn listen() -> anyhow::Result<Self> {
         Ok(Self {
             interrupt: signal(SignalKind::interrupt())?,
             terminate: signal(SignalKind::terminate())?,
         })
     }
 
-    async fn asked(&mut self) {
+    async fn requested(&mut self) {
         tokio::select! {
             _ = self.interrupt.recv() => {}
             _ = self.terminate.recv() => {}
@@ -105,48 +103,48 @@ impl Stop {
     }
 }
 
-/// What the story is told on.
-struct Stage {
-    api: Api,
-    teller: Arc<Teller>,
-    crowd: Arc<Crowd>,
-    /// The tenant that the flash crowd comes to.
-    star: Arc<people::Tenant>,
+/// The parts of a running demo.
+struct DemoStage {
+    api: FleetApi,
+    teller: Arc<StoryWriter>,
+    crowd: Arc<Voters>,
+    /// The tenant that the flash crowd votes on.
+    star: Arc<people::DemoTenant>,
 }
 
-/// Makes tenants; nothing if somebody stops it.
-async fn settled(
+/// Creates the tenants; `None` if the demo is stopped meanwhile.
+async fn prepare_stage(
     args: &DemoArgs,
     screen: &Screen,
-    house: &House,
-    stop: &mut Stop,
-) -> anyhow::Result<Option<Stage>> {
-    let api = Api::new(house)?;
-    let teller = Arc::new(Teller::new(house.story_file(), screen, args.chaos));
+    house: &DemoFleet,
+    stop: &mut StopSignals,
+) -> anyhow::Result<Option<DemoStage>> {
+    let api = FleetApi::new(house)?;
+    let teller = Arc::new(StoryWriter::new(house.story_file(), screen, args.chaos));
     if !screen.json {
         screen.note(&format!(
-            "A fleet of six shards is up. Look at it here:\n\n  {}\n",
-            api.entrance(house).await?
+            "A fleet of six shards is running. Open its console:\n\n  {}\n",
+            api.login_link(house).await?
         ));
         if !args.headless && std::io::stdout().is_terminal() {
-            open(&api.entrance(house).await?);
+            open_browser(&api.login_link(house).await?);
         }
     }
     teller.begin(
         "people",
-        &format!("making {} tenants with a poll each", args.tenants),
+        &format!("creating {} tenants with one poll each", args.tenants),
     );
     let people = tokio::select! {
-        people = people::settle(&api, args.tenants) => people.context("make tenants")?,
-        () = stop.asked() => {
-            screen.note("stopped before anybody voted");
+        people = people::create_tenants(&api, args.tenants) => people.context("make tenants")?,
+        () = stop.requested() => {
+            screen.note("stopped before voting started");
             return Ok(None);
         }
     };
-    let (favourites, star) = people::roles(&people).context("two tenants on one shard")?;
+    let (favourites, star) = people::choose_roles(&people).context("two tenants on one shard")?;
     let star = people.get(star).context("a star")?.clone();
-    let crowd = Arc::new(Crowd::new(people, favourites, &api));
-    Ok(Some(Stage {
+    let crowd = Arc::new(Voters::new(people, favourites, &api));
+    Ok(Some(DemoStage {
         api,
         teller,
         crowd,
@@ -154,62 +152,64 @@ async fn settled(
     }))
 }
 
-async fn tell(
+async fn run_story(
     args: &DemoArgs,
     screen: &Screen,
-    house: &mut House,
-    stage: Stage,
-    stop: &mut Stop,
-) -> anyhow::Result<Verdict> {
-    let Stage {
+    house: &mut DemoFleet,
+    stage: DemoStage,
+    stop: &mut StopSignals,
+) -> anyhow::Result<CommandOutcome> {
+    let DemoStage {
         api,
         teller,
         crowd,
         star,
     } = stage;
-    let telling = tokio::spawn(teller.clone().keep_telling(crowd.clone()));
-    let counting = tokio::spawn(teller.clone().keep_counting(api.clone(), crowd.clone()));
+    let telling = tokio::spawn(teller.clone().run_writer(crowd.clone()));
+    let counting = tokio::spawn(teller.clone().run_counter(api.clone(), crowd.clone()));
     let voting = crowd.clone().vote();
     let rounds = if args.chaos { CHAOS_ROUNDS } else { 0 };
     let (mut ended, is_early) = tokio::select! {
-        ended = chapters::play(house, &api, &crowd, &star, &teller, args.pace, rounds) => {
+        ended = chapters::play_chapters(house, &api, &crowd, &star, &teller, args.pace, rounds) => {
             (ended?, false)
         }
-        () = stop.asked() => {
-            screen.note("stopped early: counting what there is");
-            (Ended::default(), true)
+        () = stop.requested() => {
+            screen.note("stopped early; counting the votes so far");
+            (DemoResult::default(), true)
         }
     };
     ended.kills = house.kills;
-    // It may have been stopped between a kill and a start.
-    house.is_up().await?;
+    // A stop may arrive between a kill and a restart.
+    house.ensure_running().await?;
     counting.abort();
     crowd.stop();
     voting.await?;
-    let found = count::of(&api, &crowd).await.context("count the votes")?;
-    teller.counted(&crowd, &found);
+    let found = count::count_all_votes(&api, &crowd)
+        .await
+        .context("count the votes")?;
+    teller.finish(&crowd, &found);
     telling.abort();
     teller.write(&crowd);
-    let summary = story::Summary::of(&crowd, &found, &ended);
+    let summary = story::DemoSummary::new(&crowd, &found, &ended);
     let said = match screen.json {
         true => serde_json::to_string(&summary)?,
         false => summary.text(),
     };
-    // Whoever listened may have gone: how it came out is told by the exit code too.
+    // Stdout may be closed; the exit code tells the result too.
     let _ = screen.data(said.as_bytes());
-    // Whoever stopped it once is not asked to do so again.
+    // After an early stop, end at once.
     if !is_early && !args.headless && !screen.json && std::io::stdout().is_terminal() {
-        screen.note("The console stays for a while. Ctrl-C ends it.");
-        let _ = tokio::time::timeout(LINGER, stop.asked()).await;
+        screen.note("The console stays up for 15 minutes. Press Ctrl-C to stop.");
+        let _ = tokio::time::timeout(LINGER, stop.requested()).await;
     }
     Ok(match summary.is_good() {
-        true => Verdict::Done,
-        false => Verdict::Negative,
+        true => CommandOutcome::Done,
+        false => CommandOutcome::Negative,
     })
 }
 
-/// Opens a browser, where there is one. That there is none is no failure.
-fn open(url: &str) {
+/// Opens a browser if there is one; ignores errors.
+fn open_browser(url: &str) {
     let opener = if cfg!(target_os = "macos") {
         "open"
     } else {

@@ -10,13 +10,13 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use reqwest::Method;
 use serde_json::json;
 
-use super::api::Api;
+use super::api::FleetApi;
 use crate::machine::SystemClock;
 
-/// Tenants that are made at a time.
+/// Tenants to create concurrently.
 const AT_ONCE: usize = 12;
 
-/// What polls are about.
+/// Titles and items of the polls.
 const QUESTIONS: [(&str, &[&str]); 6] = [
     (
         "Song of the night",
@@ -36,30 +36,29 @@ const NAMES: [&str; 8] = [
 ];
 
 /// A tenant with its poll.
-pub(super) struct Tenant {
+pub(super) struct DemoTenant {
     pub(super) id: String,
     /// The shard that it was placed on.
     pub(super) shard: String,
     pub(super) key: String,
     pub(super) poll: String,
-    pub(super) items: Vec<Item>,
+    pub(super) items: Vec<DemoItem>,
 }
 
-/// An item of a poll, and how many votes for it were acknowledged.
-pub(super) struct Item {
+/// An item of a poll, and the number of its acknowledged votes.
+pub(super) struct DemoItem {
     pub(super) id: String,
     pub(super) acknowledged: AtomicU64,
     /// Votes for it that were sent at least once.
     pub(super) begun: AtomicU64,
 }
 
-/// Favourites, at the most.
+/// Maximum number of favourites.
 const FAVOURITES: usize = 8;
 
-/// Who is voted on most, and a quiet neighbour on the same shard, to which the
-/// crowd will come. It is the shard with the most tenants: of many favourites
-/// none is worth a move by itself.
-pub(super) fn roles(tenants: &[Arc<Tenant>]) -> Option<(Vec<usize>, usize)> {
+/// Chooses the favourites, and a quiet neighbour on the same shard for the crowd. Uses the shard
+/// with the most tenants: with many favourites, none of them is worth a migration by itself.
+pub(super) fn choose_roles(tenants: &[Arc<DemoTenant>]) -> Option<(Vec<usize>, usize)> {
     let mut shards: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
     for (place, tenant) in tenants.iter().enumerate() {
         shards.entry(&tenant.shard).or_default().push(place);
@@ -70,13 +69,16 @@ pub(super) fn roles(tenants: &[Arc<Tenant>]) -> Option<(Vec<usize>, usize)> {
     (!favourites.is_empty()).then_some((favourites, *star))
 }
 
-/// Makes all of them.
-pub(super) async fn settle(api: &Api, count: u32) -> anyhow::Result<Vec<Arc<Tenant>>> {
-    let made = stream::iter(0..count).map(|number| one(api, number));
+/// Creates all tenants.
+pub(super) async fn create_tenants(
+    api: &FleetApi,
+    count: u32,
+) -> anyhow::Result<Vec<Arc<DemoTenant>>> {
+    let made = stream::iter(0..count).map(|number| create_tenant(api, number));
     made.buffered(AT_ONCE).try_collect().await
 }
 
-async fn one(api: &Api, number: u32) -> anyhow::Result<Arc<Tenant>> {
+async fn create_tenant(api: &FleetApi, number: u32) -> anyhow::Result<Arc<DemoTenant>> {
     let index = usize::try_from(number).unwrap_or(0);
     let name = NAMES[index % NAMES.len()];
     let id = format!("{name}-{:03}", number + 1);
@@ -100,13 +102,13 @@ async fn one(api: &Api, number: u32) -> anyhow::Result<Arc<Tenant>> {
         .await?;
     let items = made["items"].as_array().context("a poll's items")?.iter();
     let item = |item: &serde_json::Value| {
-        Some(Item {
+        Some(DemoItem {
             id: item["itemID"].as_str()?.to_owned(),
             acknowledged: AtomicU64::new(0),
             begun: AtomicU64::new(0),
         })
     };
-    Ok(Arc::new(Tenant {
+    Ok(Arc::new(DemoTenant {
         poll: made["pollID"].as_str().context("a poll")?.to_owned(),
         items: items.filter_map(item).collect(),
         shard,
@@ -121,9 +123,9 @@ mod tests {
 
     #[test]
     fn the_star_is_a_quiet_neighbour_of_the_favourites() {
-        let on = |shards: &[&str]| -> Vec<Arc<Tenant>> {
+        let on = |shards: &[&str]| -> Vec<Arc<DemoTenant>> {
             let tenant = |shard: &&str| {
-                Arc::new(Tenant {
+                Arc::new(DemoTenant {
                     id: String::new(),
                     shard: (*shard).to_owned(),
                     key: String::new(),
@@ -134,10 +136,10 @@ mod tests {
             shards.iter().map(tenant).collect()
         };
         assert_eq!(
-            roles(&on(&["a", "b", "a", "b", "a"])),
+            choose_roles(&on(&["a", "b", "a", "b", "a"])),
             Some((vec![0, 2], 4))
         );
-        assert_eq!(roles(&on(&["a", "b", "c", "b"])), Some((vec![1], 3)));
-        assert_eq!(roles(&on(&["a", "b"])), None);
+        assert_eq!(choose_roles(&on(&["a", "b", "c", "b"])), Some((vec![1], 3)));
+        assert_eq!(choose_roles(&on(&["a", "b"])), None);
     }
 }

@@ -1,45 +1,45 @@
-//! The story as it is told: a line in the terminal when a chapter begins, a
-//! file for the page, and the summary at the end.
+//! Writes the story: a line on the terminal when a chapter begins, a file for the console, and the
+//! summary at the end.
 
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ballast_console::{Chapter, Progress, Story, Verdict};
+use ballast_console::{Chapter, ChapterState, DemoVerdict, Story};
 use ballast_domain::Clock as _;
 use serde::Serialize;
 
-use super::api::Api;
-use super::chapters::Ended;
-use super::count::{self, Found};
-use super::crowd::Crowd;
+use super::api::FleetApi;
+use super::chapters::DemoResult;
+use super::count::{self, VoteCount};
+use super::crowd::Voters;
 use crate::machine::SystemClock;
 use ballast_cli::Screen;
 
-/// How often the figures on the page are brought up to date.
+/// How often the figures on the page are updated.
 const EVERY: Duration = Duration::from_millis(500);
 /// How often votes are counted while people vote.
 const COUNT_EVERY: Duration = Duration::from_secs(3);
 
-/// The chapters: a word to name them, and what they are called.
+/// The chapters: a key and a title.
 const CHAPTERS: [(&str, &str); 6] = [
     ("people", "People vote"),
     ("crowd", "A flash crowd"),
-    ("diagnosis", "What is hot"),
-    ("move", "A move under fire"),
+    ("diagnosis", "The diagnosis"),
+    ("move", "A migration under load"),
     ("kill", "kill -9 in the middle"),
     ("gone", "The hotspot is gone"),
 ];
 
-/// Whoever tells it.
-pub(super) struct Teller {
+/// Writes the story to the terminal and to the console's file.
+pub(super) struct StoryWriter {
     story: Mutex<Story>,
     file: PathBuf,
     screen: Screen,
 }
 
-impl Teller {
+impl StoryWriter {
     pub(super) fn new(file: PathBuf, screen: &Screen, chaos: bool) -> Self {
         let titles = CHAPTERS.iter().map(|(_, title)| *title);
         let more = chaos.then_some("Chaos");
@@ -58,7 +58,7 @@ impl Teller {
         }
     }
 
-    /// Begins a chapter, or goes on with it.
+    /// Begins or continues a chapter.
     pub(super) fn begin(&self, chapter: &str, told: &str) {
         let known = CHAPTERS.iter().position(|(name, _)| *name == chapter);
         let place = known.unwrap_or(CHAPTERS.len());
@@ -66,9 +66,9 @@ impl Teller {
         let mut fresh = None;
         for (number, held) in story.chapters.iter_mut().enumerate() {
             held.state = match number.cmp(&place) {
-                std::cmp::Ordering::Less => Progress::Done,
-                std::cmp::Ordering::Equal => Progress::Now,
-                std::cmp::Ordering::Greater => Progress::Ahead,
+                std::cmp::Ordering::Less => ChapterState::Done,
+                std::cmp::Ordering::Equal => ChapterState::Now,
+                std::cmp::Ordering::Greater => ChapterState::Ahead,
             };
             if number == place {
                 if held.told.is_empty() {
@@ -86,8 +86,7 @@ impl Teller {
         }
     }
 
-    /// What somebody else says, word for word: for the terminal, because the
-    /// page has a page for it.
+    /// Quotes a diagnosis on the terminal; the console has a page for it.
     pub(super) fn quote(&self, letter: &str) {
         if self.screen.json {
             return;
@@ -96,27 +95,27 @@ impl Teller {
         self.screen.note(&lines.collect::<Vec<_>>().join("\n"));
     }
 
-    /// Notes the finding.
-    pub(super) fn found(&self, hotspot: &str) {
+    /// Records the hotspot.
+    pub(super) fn record_hotspot(&self, hotspot: &str) {
         let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
         story.hotspot_id = Some(hotspot.to_owned());
     }
 
-    /// Notes the plan.
-    pub(super) fn planned(&self, plan: &str) {
+    /// Records the plan.
+    pub(super) fn record_plan(&self, plan: &str) {
         let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
         story.plan_id = Some(plan.to_owned());
     }
 
-    /// Notes which move it is about, and how long its pause was.
-    pub(super) fn moving(&self, id: &str, pause_ms: Option<u64>) {
+    /// Records the migration and its write pause.
+    pub(super) fn record_migration(&self, id: &str, pause_ms: Option<u64>) {
         let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
         story.move_id = Some(id.to_owned());
         story.pause_ms = pause_ms.or(story.pause_ms);
     }
 
-    /// Notes what was counted.
-    fn there(&self, found: &Found) {
+    /// Records a count.
+    fn record_count(&self, found: &VoteCount) {
         let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
         story.counted_at_ms = Some(now_ms());
         story.acknowledged_then = Some(found.acknowledged);
@@ -125,45 +124,44 @@ impl Teller {
         story.doubled = Some(found.doubled);
     }
 
-    /// Counts again and again until it is dropped, so that the page can tell
-    /// while it happens.
-    pub(super) async fn keep_counting(self: Arc<Self>, api: Api, crowd: Arc<Crowd>) {
+    /// Counts periodically until it is dropped, for the page.
+    pub(super) async fn run_counter(self: Arc<Self>, api: FleetApi, crowd: Arc<Voters>) {
         loop {
             tokio::time::sleep(COUNT_EVERY).await;
-            // The fleet may be away: then the next count tells.
-            if let Ok(found) = count::of(&api, &crowd).await {
-                self.there(&found);
+            // The fleet may be down; the next count succeeds.
+            if let Ok(found) = count::count_all_votes(&api, &crowd).await {
+                self.record_count(&found);
             }
         }
     }
 
-    /// Notes what was found at the end.
-    pub(super) fn counted(&self, crowd: &Crowd, found: &Found) {
-        self.there(found);
+    /// Records the final count.
+    pub(super) fn finish(&self, crowd: &Voters, found: &VoteCount) {
+        self.record_count(found);
         let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
         for chapter in &mut story.chapters {
-            chapter.state = Progress::Done;
+            chapter.state = ChapterState::Done;
         }
         let failed = crowd.failed.load(Ordering::SeqCst);
-        story.verdict = Some(verdict(found.lost, found.doubled, failed));
+        story.verdict = Some(judge(found.lost, found.doubled, failed));
         drop(story);
         self.write(crowd);
     }
 
-    /// Writes the page's file: whole or not at all.
-    pub(super) fn write(&self, crowd: &Crowd) {
+    /// Writes the page's file atomically.
+    pub(super) fn write(&self, crowd: &Voters) {
         let mut story = self.story.lock().unwrap_or_else(PoisonError::into_inner);
         story.acknowledged = crowd.acknowledged.load(Ordering::SeqCst);
         story.failed = crowd.failed.load(Ordering::SeqCst);
         story.sent_again = crowd.sent_again.load(Ordering::SeqCst);
         let draft = self.file.with_extension("new");
         let text = serde_json::to_vec(&*story).unwrap_or_default();
-        // A page that is a moment behind is no reason to end the story.
+        // Ignore errors: the next write updates the page.
         let _ = std::fs::write(&draft, text).and_then(|()| std::fs::rename(&draft, &self.file));
     }
 
-    /// Keeps the page's figures up to date until it is dropped.
-    pub(super) async fn keep_telling(self: Arc<Self>, crowd: Arc<Crowd>) {
+    /// Updates the page's figures until it is dropped.
+    pub(super) async fn run_writer(self: Arc<Self>, crowd: Arc<Voters>) {
         loop {
             self.write(&crowd);
             tokio::time::sleep(EVERY).await;
@@ -171,10 +169,10 @@ impl Teller {
     }
 }
 
-/// How it came out.
+/// The summary.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Summary {
+pub(super) struct DemoSummary {
     acknowledged: u64,
     found: u64,
     lost: u64,
@@ -190,19 +188,19 @@ pub(super) struct Summary {
     from_shard: Option<String>,
     to_shard: Option<String>,
     migration: Option<String>,
-    /// Who had it moved: `hotspots`, the product's own loop, or `hand`.
+    /// What moved the tenant: `hotspots`, the product's own loop, or `hand`.
     moved_by: Option<&'static str>,
     hotspot: Option<String>,
     plan: Option<String>,
-    /// What the hotspot loop says of its own move.
+    /// The hotspot loop's verdict on its plan.
     verdict: Option<String>,
-    /// How full the hot shard was and is, in percent of what it can take.
+    /// Utilisation of the hot shard before and after, in percent of its capacity.
     fill_before: Option<u64>,
     fill_after: Option<u64>,
 }
 
-impl Summary {
-    pub(super) fn of(crowd: &Crowd, found: &Found, ended: &Ended) -> Self {
+impl DemoSummary {
+    pub(super) fn new(crowd: &Voters, found: &VoteCount, ended: &DemoResult) -> Self {
         Self {
             acknowledged: crowd.acknowledged.load(Ordering::SeqCst),
             found: found.votes,
@@ -228,9 +226,9 @@ impl Summary {
         }
     }
 
-    /// Whether the promise was kept.
+    /// Whether no vote was lost, counted twice or refused.
     pub(super) fn is_good(&self) -> bool {
-        verdict(self.lost, self.doubled, self.failed_requests).kept
+        judge(self.lost, self.doubled, self.failed_requests).kept
     }
 
     /// For people.
@@ -249,11 +247,11 @@ impl Summary {
         };
         let relief = match (&self.from_shard, self.fill_before, self.fill_after) {
             (Some(shard), Some(before), Some(after)) => {
-                format!("{shard} {before} % → {after} % of what it can take")
+                format!("{shard} from {before} % to {after} % of capacity")
             }
-            _ => "not followed to its end".to_owned(),
+            _ => "not measured".to_owned(),
         };
-        let verdict = verdict(self.lost, self.doubled, self.failed_requests).words;
+        let verdict = judge(self.lost, self.doubled, self.failed_requests).words;
         format!(
             "\n{verdict}\n\
              \x20 acknowledged     {}\n\
@@ -261,31 +259,31 @@ impl Summary {
              \x20 lost             {}\n\
              \x20 doubled          {}\n\
              \x20 failed requests  {}\n\
-             \x20 sent again       {}   (while the process was down)\n\
+             \x20 retried          {}   (while the process was down)\n\
              \x20 killed           {}, with {} ({way}{by})\n\
              \x20 hotspot          {relief}\n\
-             \x20 pause            {pause} at the cutover; the slowest vote took {} ms\n",
+             \x20 write pause      {pause}; the slowest vote took {} ms\n",
             self.acknowledged,
             self.found,
             self.lost,
             self.doubled,
             self.failed_requests,
             self.sent_again,
-            counted(self.kills, "time"),
-            counted(self.moves, "move"),
+            count_noun(self.kills, "time"),
+            count_noun(self.moves, "migration"),
             self.slowest_vote_ms,
         )
     }
 }
 
-/// Whether the promise was kept, in the words of the terminal and the page.
-fn verdict(lost: u64, doubled: u64, failed: u64) -> Verdict {
+/// The verdict for the terminal and the page.
+fn judge(lost: u64, doubled: u64, failed: u64) -> DemoVerdict {
     let kept = lost == 0 && doubled == 0 && failed == 0;
     let words = match kept {
         true => "No vote was lost, none was counted twice, no request failed.",
-        false => "THE PROMISE WAS BROKEN.",
+        false => "FAILED: votes were lost, counted twice or refused.",
     };
-    Verdict {
+    DemoVerdict {
         kept,
         words: words.to_owned(),
     }
@@ -297,7 +295,7 @@ fn now_ms() -> i64 {
 }
 
 /// `1 move`, `2 moves`.
-fn counted(number: u32, what: &str) -> String {
+fn count_noun(number: u32, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
         _ => format!("{number} {what}s"),

@@ -1,4 +1,4 @@
-//! The application as the server calls it.
+//! The application as a tower service.
 //!
 //! ```text
 //!   request ──► one vote, one key to resolve: answered directly
@@ -21,29 +21,33 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tower::Service;
 
-use super::http::{Around, safely};
+use super::http::{RequestContext, answer_safely};
 use super::metrics::Meter;
 use crate::machine::stopwatch;
 
-/// What is served; one for all connections.
+/// The application, shared by all connections.
 #[derive(Clone)]
-pub(crate) struct App(Arc<Inner>);
+pub(crate) struct App(Arc<AppState>);
 
-struct Inner {
+struct AppState {
     paths: Router,
     router: router::RouterState,
-    around: Arc<Around>,
+    around: Arc<RequestContext>,
     votes: Meter,
     posted_votes: Meter,
     resolves: Meter,
 }
 
 impl App {
-    /// The application over its paths.
-    pub(super) fn new(paths: Router, router: router::RouterState, around: Arc<Around>) -> Self {
+    /// Builds the application.
+    pub(super) fn new(
+        paths: Router,
+        router: router::RouterState,
+        around: Arc<RequestContext>,
+    ) -> Self {
         let (vote, resolve) = (router::VOTE_PATTERN, router::RESOLVE_PATTERN);
         let metrics = &around.metrics;
-        Self(Arc::new(Inner {
+        Self(Arc::new(AppState {
             votes: metrics.meter(Method::PATCH, vote),
             posted_votes: metrics.meter(Method::POST, vote),
             resolves: metrics.meter(Method::GET, resolve),
@@ -54,9 +58,9 @@ impl App {
     }
 }
 
-impl Inner {
-    /// How a request can be answered directly. One that somebody wants to be
-    /// told of goes the ordinary way, where that is done.
+impl AppState {
+    /// How a request can be answered directly. Traced or logged requests take the ordinary path,
+    /// which records them.
     fn direct<B>(&self, request: &Request<B>) -> Option<(Direct, &Meter)> {
         let direct = Direct::of(request.method(), request.uri())?;
         let meter = match (direct, request.method()) {
@@ -74,7 +78,7 @@ impl Inner {
             return answer.unwrap_or_else(|never| match never {});
         };
         let watch = stopwatch();
-        let response = safely(direct.answer(&self.router, request)).await;
+        let response = answer_safely(direct.answer(&self.router, request)).await;
         let elapsed = HeldFor::without(&response, watch.elapsed());
         meter.request(response.status(), elapsed);
         response
@@ -83,16 +87,16 @@ impl Inner {
 
 /// A new connection.
 impl Service<SocketAddr> for App {
-    type Response = Connected;
+    type Response = ConnectionService;
     type Error = Infallible;
-    type Future = Ready<Result<Connected, Infallible>>;
+    type Future = Ready<Result<ConnectionService, Infallible>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, peer: SocketAddr) -> Self::Future {
-        ready(Ok(Connected {
+        ready(Ok(ConnectionService {
             app: self.0.clone(),
             peer,
         }))
@@ -101,12 +105,12 @@ impl Service<SocketAddr> for App {
 
 /// The application for one connection.
 #[derive(Clone)]
-pub(crate) struct Connected {
-    app: Arc<Inner>,
+pub(crate) struct ConnectionService {
+    app: Arc<AppState>,
     peer: SocketAddr,
 }
 
-impl<B> Service<Request<B>> for Connected
+impl<B> Service<Request<B>> for ConnectionService
 where
     B: HttpBody<Data = axum::body::Bytes> + Send + 'static,
     B::Error: Into<axum::BoxError>,

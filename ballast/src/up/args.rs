@@ -1,4 +1,4 @@
-//! What `ballast up` takes.
+//! The arguments of `ballast up`.
 
 use std::path::PathBuf;
 
@@ -12,7 +12,7 @@ pub(crate) struct UpArgs {
     /// Configuration file [default: ballast.toml if there is one]
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// Where everything is stored [default: ./ballast-data]
+    /// Data directory [default: ./ballast-data]
     #[arg(long, value_name = "DIR")]
     pub(crate) data_dir: Option<PathBuf>,
     /// Address and port to listen on; port 0 takes any free one [default: 127.0.0.1:8080]
@@ -21,19 +21,19 @@ pub(crate) struct UpArgs {
     /// Where the first start writes the admin token (mode 0600) instead of printing it
     #[arg(long, value_name = "FILE")]
     pub(crate) admin_token_file: Option<PathBuf>,
-    /// Certificate chain (PEM): speak HTTPS; read again when it changes
+    /// Certificate chain (PEM) for HTTPS; reloaded when it changes
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     pub(crate) tls_cert: Option<PathBuf>,
     /// The certificate's private key (PEM)
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub(crate) tls_key: Option<PathBuf>,
-    /// Proxy whose X-Forwarded-For is believed: an address or a network; may be repeated
+    /// Trusted proxy for X-Forwarded-For: an address or a network (repeatable)
     #[arg(long = "trusted-proxy", value_name = "CIDR", value_parser = proxy)]
     pub(crate) trusted_proxies: Vec<String>,
     /// The story that the console shows above the fleet: for demonstrations
     #[arg(long, value_name = "FILE", hide = true)]
     pub(crate) story_file: Option<PathBuf>,
-    /// Stop when standard input ends: for whoever started it and may be killed
+    /// Stop when standard input ends, so that it never outlives its parent
     #[arg(long, hide = true)]
     pub(crate) stop_with_stdin: bool,
 }
@@ -47,7 +47,7 @@ fn proxy(text: &str) -> Result<String, String> {
 }
 
 impl UpArgs {
-    /// Puts what was given here over what the file says.
+    /// Overrides the file's settings with the flags.
     pub(crate) fn apply(&self, config: &mut Config) {
         let server = &mut config.server;
         if let Some(data_dir) = &self.data_dir {

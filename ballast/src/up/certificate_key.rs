@@ -1,5 +1,4 @@
-//! The key that certificates of moves are signed with. Whoever has it can sign
-//! in this installation's name.
+//! The key that signs certificates of migrations. Its holder can sign in this installation's name.
 
 use std::path::Path;
 
@@ -12,14 +11,16 @@ use super::key_file::KeyFile;
 /// The file in a data directory.
 pub(crate) const FILE: &str = "certificate.key";
 
-/// Whoever signs with the key of this data directory; it is made if there is
-/// none.
-pub(crate) fn notary(data_dir: &Path, entropy: &dyn Entropy) -> anyhow::Result<CertificateSigner> {
+/// Opens the certificate signer of this data directory; creates the key if there is none.
+pub(crate) fn open_certificate_signer(
+    data_dir: &Path,
+    entropy: &dyn Entropy,
+) -> anyhow::Result<CertificateSigner> {
     let key = KeyFile {
         name: FILE,
-        renewed: "certificates signed so far are verified with the old public key",
+        renewed: "certificates signed so far still need the old public key",
     };
-    let seed = key.seed(data_dir, entropy)?;
+    let seed = key.load_or_create(data_dir, entropy)?;
     CertificateSigner::from_seed(&seed).with_context(|| format!("use {FILE}"))
 }
 
@@ -31,8 +32,8 @@ mod tests {
     #[test]
     fn who_signs_stays_the_same() {
         let directory = tempfile::tempdir().unwrap();
-        let first = notary(directory.path(), &SystemEntropy).unwrap();
-        let again = notary(directory.path(), &SystemEntropy).unwrap();
+        let first = open_certificate_signer(directory.path(), &SystemEntropy).unwrap();
+        let again = open_certificate_signer(directory.path(), &SystemEntropy).unwrap();
         assert_eq!(first.public_key(), again.public_key());
     }
 }

@@ -1,4 +1,4 @@
-//! Where a request came from, behind the proxies that are trusted.
+//! The client address of a request behind trusted proxies.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -9,17 +9,17 @@ use tokio::sync::watch;
 
 use crate::config::Network;
 
-/// The proxies that are trusted now.
+/// The currently trusted proxies.
 pub(crate) type TrustedProxies = watch::Receiver<Vec<Network>>;
 
-/// Notes the client's address with the request.
-pub(crate) fn note(trusted: &TrustedProxies, request: &mut Request) {
+/// Stores the client's address in the request's extensions.
+pub(crate) fn record_client_address(trusted: &TrustedProxies, request: &mut Request) {
     if let Some(ConnectInfo(peer)) = request
         .extensions()
         .get::<ConnectInfo<SocketAddr>>()
         .copied()
     {
-        let address = client(
+        let address = find_client(
             peer.ip().to_canonical(),
             request.headers(),
             &trusted.borrow(),
@@ -28,9 +28,9 @@ pub(crate) fn note(trusted: &TrustedProxies, request: &mut Request) {
     }
 }
 
-/// Walks X-Forwarded-For from the near end for as long as each hop is a
-/// proxy that is trusted: what an untrusted one wrote is not believed.
-fn client(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
+/// Walks X-Forwarded-For from the last hop while each hop is a trusted proxy. Entries written by
+/// others are ignored.
+fn find_client(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     let is_trusted = |address: IpAddr| trusted.iter().any(|network| network.contains(address));
     let hops: Vec<&str> = headers
         .get_all("x-forwarded-for")
@@ -59,7 +59,7 @@ mod tests {
         let mut headers = HeaderMap::new();
         headers.insert("x-forwarded-for", forwarded.parse().unwrap());
         let trusted: Vec<Network> = trusted.iter().map(|text| text.parse().unwrap()).collect();
-        client(peer.parse().unwrap(), &headers, &trusted).to_string()
+        find_client(peer.parse().unwrap(), &headers, &trusted).to_string()
     }
 
     #[test]

@@ -1,31 +1,30 @@
-//! The console, put together: its key, its settings, and who knows the
-//! configuration.
+//! Builds the console from its key, its settings and the running configuration.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ballast_console::{Console, Settings};
+use ballast_console::{Console, ConsoleSettings};
 
 use super::key_file::KeyFile;
-use super::parts::Parts;
+use super::parts::Services;
 use super::reload::Reload;
 use crate::config::Config;
 use crate::machine::SystemEntropy;
 
-/// What seals its cookies and links.
+/// The key that protects its cookies and links.
 const KEY: KeyFile = KeyFile {
     name: "console.key",
-    renewed: "everyone logs in again, and links to results have to be made anew",
+    renewed: "everyone must log in again, and links to results must be recreated",
 };
 
 /// The console's key of a data directory.
 pub(crate) fn key(data_dir: &Path) -> anyhow::Result<[u8; 32]> {
-    KEY.seed(data_dir, &SystemEntropy)
+    KEY.load_or_create(data_dir, &SystemEntropy)
 }
 
-/// The console of this process; `None` when it is not wanted.
+/// The console of this process; `None` if it is disabled.
 pub(crate) fn console(
-    parts: &Parts,
+    parts: &Services,
     config: &Config,
     reload: &Arc<Reload>,
     story: Option<PathBuf>,
@@ -34,7 +33,7 @@ pub(crate) fn console(
         return Ok(None);
     }
     let key = key(&parts.data_dir)?;
-    let settings = Settings {
+    let settings = ConsoleSettings {
         session: config.console.session.0,
         secure: parts.public_url().starts_with("https://"),
         public_url: parts.public_url().to_owned(),

@@ -1,9 +1,8 @@
-//! The first start: shards, and an admin token that is shown once.
+//! The first start: creates the shards and an admin token that is shown once.
 //!
-//! A token that goes to a file or to a program's stderr gets there before its
-//! hash reaches the registry: a crash in between leaves a token that never
-//! worked, and the next start makes (or, with a file, takes up) another. The
-//! other order could lock a program out; a person is shown the token with the
+//! A token for a file or a program's stderr is written before its hash reaches the registry. A
+//! crash in between leaves a token that never worked; the next start creates another one, or reuses
+//! the one in the file. The other order could lock a program out. A person sees the token in the
 //! greeting, and has `ballast token reset`.
 
 use std::fs::{self, OpenOptions};
@@ -18,39 +17,39 @@ use ballast_domain::credential::{Credential, Purpose};
 use crate::config::Config;
 use ballast_cli::Screen;
 
-/// What became of the admin token.
-pub(crate) enum Token {
-    /// This is not the first start: it is where it was.
+/// The state of the admin token.
+pub(crate) enum AdminTokenState {
+    /// Not the first start: the token is unchanged.
     Old,
-    /// It is to be printed, this once.
+    /// A new token, to be printed once.
     Fresh(Credential),
-    /// It is in this file.
+    /// A new token in this file.
     InFile(PathBuf),
 }
 
-/// Does what a first start does, if this is one.
+/// Prepares the first start, if this is one.
 pub(crate) async fn prepare(
     plane: &ControlPlane,
     config: &Config,
     file: Option<&Path>,
     screen: &Screen,
-) -> anyhow::Result<Token> {
+) -> anyhow::Result<AdminTokenState> {
     if !bootstrap::is_needed(plane).await? {
-        return Ok(Token::Old);
+        return Ok(AdminTokenState::Old);
     }
     let (secret, token) = match file {
         Some(file) => {
-            let secret = in_file(plane, file)?;
-            (secret, Token::InFile(file.to_owned()))
+            let secret = read_or_create(plane, file)?;
+            (secret, AdminTokenState::InFile(file.to_owned()))
         }
         None => {
             let secret = Credential::generate(Purpose::AdminToken, plane.entropy());
-            (secret.clone(), Token::Fresh(secret))
+            (secret.clone(), AdminTokenState::Fresh(secret))
         }
     };
-    if let (Token::Fresh(secret), true) = (&token, screen.json) {
+    if let (AdminTokenState::Fresh(secret), true) = (&token, screen.json) {
         screen.note(&format!(
-            "admin token, shown this once: {}",
+            "admin token, shown only once: {}",
             secret.expose()
         ));
     }
@@ -58,44 +57,43 @@ pub(crate) async fn prepare(
     Ok(token)
 }
 
-/// The token that is in the file already, or a fresh one written there.
-fn in_file(plane: &ControlPlane, file: &Path) -> anyhow::Result<Credential> {
+/// Reads the token from the file, or creates one there.
+fn read_or_create(plane: &ControlPlane, file: &Path) -> anyhow::Result<Credential> {
     match fs::read_to_string(file) {
         Ok(text) if !text.trim().is_empty() => {
             let secret = Credential::parse(text.trim()).ok();
             match secret.filter(|secret| secret.purpose() == Purpose::AdminToken) {
                 Some(secret) => Ok(secret),
                 None => bail!(
-                    "{} holds something that is no admin token; name another --admin-token-file, or remove it",
+                    "{} does not contain an admin token; choose another --admin-token-file, or remove it",
                     file.display()
                 ),
             }
         }
-        Ok(_) => written(plane, file),
-        Err(error) if error.kind() == ErrorKind::NotFound => written(plane, file),
+        Ok(_) => create_in_file(plane, file),
+        Err(error) if error.kind() == ErrorKind::NotFound => create_in_file(plane, file),
         Err(error) => Err(error).with_context(|| format!("read {}", file.display())),
     }
 }
 
-fn written(plane: &ControlPlane, file: &Path) -> anyhow::Result<Credential> {
+fn create_in_file(plane: &ControlPlane, file: &Path) -> anyhow::Result<Credential> {
     let secret = Credential::generate(Purpose::AdminToken, plane.entropy());
     write_secret(file, &secret)?;
     Ok(secret)
 }
 
-/// Writes a secret to a file that only its owner may read: whole or not at
-/// all, and on disk before anyone relies on it.
+/// Writes a secret atomically and durably to a file that only its owner may read.
 fn write_secret(file: &Path, secret: &Credential) -> anyhow::Result<()> {
-    Draft::write(file, secret)?.publish()
+    SecretDraft::write(file, secret)?.publish()
 }
 
-/// A secret that is on disk beside its file, and not yet in it.
-pub(crate) struct Draft {
+/// A secret on disk next to its file, not yet published.
+pub(crate) struct SecretDraft {
     draft: PathBuf,
     file: PathBuf,
 }
 
-impl Draft {
+impl SecretDraft {
     /// Writes the draft.
     pub(crate) fn write(file: &Path, secret: &Credential) -> anyhow::Result<Self> {
         let mut name = file.file_name().unwrap_or_default().to_owned();
@@ -123,7 +121,7 @@ impl Draft {
         })
     }
 
-    /// Puts the draft in the file's place.
+    /// Renames the draft to the file.
     pub(crate) fn publish(self) -> anyhow::Result<()> {
         let Self { draft, file } = self;
         let directory = match file.parent() {

@@ -1,5 +1,5 @@
-//! The format of a data directory: a number in a file. A newer one is refused,
-//! an older one is taken over, and it is said what changes by that.
+//! The format of a data directory: a number in a file. A newer format is refused; an older one is
+//! upgraded, with a message that lists the changes.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -7,27 +7,27 @@ use std::path::Path;
 
 use anyhow::{Context, bail};
 
-/// What this program writes.
+/// The format that this program writes.
 const FORMAT: u32 = 3;
 const NAME: &str = "format";
-/// What came with each format.
+/// What each format added.
 const CHANGES: &[(u32, &str)] = &[
     (1, "every shard gets a directory with its log under shards/"),
-    (2, "executions of workflows are kept in executions.db"),
+    (2, "workflow executions are stored in executions.db"),
     (
         3,
         "the votes of closed polls may be in files under archive/",
     ),
 ];
 
-/// Checks the directory; says what taking it over changes, if anything.
-pub(crate) fn check(directory: &Path) -> anyhow::Result<Option<String>> {
-    let found = known(directory)?;
+/// Checks the directory; returns the upgrade message, if it upgrades.
+pub(crate) fn upgrade_format(directory: &Path) -> anyhow::Result<Option<String>> {
+    let found = read_format(directory)?;
     if found == FORMAT {
         return Ok(None);
     }
     let is_new = !directory.join("registry.db").exists();
-    mark(directory)?;
+    write_format(directory)?;
     if is_new {
         return Ok(None);
     }
@@ -37,19 +37,19 @@ pub(crate) fn check(directory: &Path) -> anyhow::Result<Option<String>> {
         .map(|(_, change)| *change)
         .collect();
     Ok(Some(format!(
-        "the data was taken over from format {found} to {FORMAT}: {}",
+        "upgraded the data from format {found} to {FORMAT}: {}",
         changes.join("; ")
     )))
 }
 
-/// The format of a directory, which must not be a newer one.
-pub(crate) fn known(directory: &Path) -> anyhow::Result<u32> {
+/// Reads the format of a directory; fails if it is too new.
+pub(crate) fn read_format(directory: &Path) -> anyhow::Result<u32> {
     let path = directory.join(NAME);
     let found = match fs::read_to_string(&path) {
         Ok(text) => text
             .trim()
             .parse::<u32>()
-            .with_context(|| format!("{} holds no number", path.display()))?,
+            .with_context(|| format!("{} does not contain a number", path.display()))?,
         Err(error) if error.kind() == ErrorKind::NotFound => 0,
         Err(error) => return Err(error).with_context(|| format!("read {}", path.display())),
     };
@@ -63,8 +63,8 @@ pub(crate) fn known(directory: &Path) -> anyhow::Result<u32> {
     Ok(found)
 }
 
-/// Writes the format this program has.
-pub(crate) fn mark(directory: &Path) -> anyhow::Result<()> {
+/// Writes the current format.
+pub(crate) fn write_format(directory: &Path) -> anyhow::Result<()> {
     let draft = directory.join("format.new");
     let mut file = File::create(&draft)?;
     writeln!(file, "{FORMAT}")?;
@@ -81,18 +81,18 @@ mod tests {
     fn a_newer_format_is_refused_and_an_older_one_taken_over() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
-        assert_eq!(check(path).unwrap(), None);
+        assert_eq!(upgrade_format(path).unwrap(), None);
         assert_eq!(fs::read_to_string(path.join(NAME)).unwrap(), "3\n");
         fs::write(path.join(NAME), "4\n").unwrap();
-        let error = check(path).unwrap_err().to_string();
+        let error = upgrade_format(path).unwrap_err().to_string();
         assert!(error.contains("format 4"), "{error}");
         assert_eq!(fs::read_to_string(path.join(NAME)).unwrap(), "4\n");
         fs::write(path.join(NAME), "x").unwrap();
-        assert!(check(path).is_err());
+        assert!(upgrade_format(path).is_err());
         fs::remove_file(path.join(NAME)).unwrap();
         fs::write(path.join("registry.db"), "").unwrap();
-        let told = check(path).unwrap().unwrap();
+        let told = upgrade_format(path).unwrap().unwrap();
         assert!(told.contains("from format 0 to 3"), "{told}");
-        assert_eq!(check(path).unwrap(), None);
+        assert_eq!(upgrade_format(path).unwrap(), None);
     }
 }

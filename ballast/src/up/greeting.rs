@@ -1,21 +1,21 @@
-//! What is said once requests can be served.
+//! The greeting, once requests are served.
 
 use ballast_control_plane::api::PREFIX;
 use serde_json::json;
 
-use super::first_start::Token;
-use super::listener::Serving;
-use super::parts::Parts;
+use super::first_start::AdminTokenState;
+use super::listener::RunningServer;
+use super::parts::Services;
 use crate::config::Config;
 use ballast_cli::Screen;
 
-/// Says where everything is: one JSON line, or a few lines for people.
+/// Prints the URLs: one JSON line, or a few lines for people.
 pub(crate) fn ready(
     screen: &Screen,
-    serving: &Serving,
-    parts: &Parts,
+    serving: &RunningServer,
+    parts: &Services,
     config: &Config,
-    token: &Token,
+    token: &AdminTokenState,
 ) {
     let base = parts.public_url();
     let admin = format!("{base}{PREFIX}");
@@ -25,11 +25,11 @@ pub(crate) fn ready(
     } else {
         for_people(parts, config, token, &admin)
     };
-    // Whoever started us may not be listening; that is no reason to stop.
+    // Stdout may be closed; go on.
     let _ = screen.data(text.as_bytes());
 }
 
-fn for_people(parts: &Parts, config: &Config, token: &Token, admin: &str) -> String {
+fn for_people(parts: &Services, config: &Config, token: &AdminTokenState, admin: &str) -> String {
     let base = parts.public_url();
     let snapshot = parts.plane.fleet().snapshot();
     let shards = snapshot.shards().len();
@@ -40,21 +40,27 @@ fn for_people(parts: &Parts, config: &Config, token: &Token, admin: &str) -> Str
         .map(|shard| shard.slices)
         .sum();
     let token_line = match token {
-        Token::Old => "as before (lost it? stop Ballast, then: ballast token reset)".to_owned(),
-        Token::Fresh(secret) => format!("{}   (shown this once: keep it)", secret.expose()),
-        Token::InFile(file) => format!("in {}", file.display()),
+        AdminTokenState::Old => {
+            "unchanged (lost? stop Ballast and run: ballast token reset)".to_owned()
+        }
+        AdminTokenState::Fresh(secret) => {
+            format!("{}   (shown only once; store it now)", secret.expose())
+        }
+        AdminTokenState::InFile(file) => format!("in {}", file.display()),
     };
     let export = match token {
-        Token::Fresh(secret) => format!("\n  export BALLAST_TOKEN={}", secret.expose()),
-        Token::InFile(file) => format!("\n  export BALLAST_TOKEN=$(cat {})", file.display()),
-        Token::Old => String::new(),
+        AdminTokenState::Fresh(secret) => format!("\n  export BALLAST_TOKEN={}", secret.expose()),
+        AdminTokenState::InFile(file) => {
+            format!("\n  export BALLAST_TOKEN=$(cat {})", file.display())
+        }
+        AdminTokenState::Old => String::new(),
     };
     let console = match config.console.enabled {
         true => format!("  console  {base}/console   (log in with the token)\n"),
         false => String::new(),
     };
     format!(
-        "Ballast is up.\n\
+        "Ballast is running.\n\
          \x20 router   {base}\n\
          \x20 admin    {admin}   (API: {admin}/docs/)\n\
 {console}\
@@ -63,7 +69,7 @@ fn for_people(parts: &Parts, config: &Config, token: &Token, admin: &str) -> Str
          Next, in another terminal:\n\
          \x20 export BALLAST_URL={admin}{export}\n\
          \x20 ballast tenant create acme && ballast placement explain acme\n\
-         Ctrl-C stops.",
+         Press Ctrl-C to stop.",
         data = parts.data_dir.display(),
         region = config.fleet.region,
     )

@@ -1,4 +1,4 @@
-//! All paths on one listener, and what every request passes through.
+//! All routes of the listener, and the layer that every request passes through.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use axum::routing::get;
 use ballast_console::Console;
 use ballast_control_plane::ControlPlane;
 use ballast_control_plane::api;
-use ballast_domain::credential::redacted;
+use ballast_domain::credential::redact;
 use ballast_domain::{Error, ErrorCode};
 use ballast_router as router;
 use ballast_web::ApiError;
@@ -24,48 +24,56 @@ use tracing::Instrument;
 use super::app::App;
 use super::client_address::{self, TrustedProxies};
 use super::metrics::Metrics;
-use super::parts::Parts;
+use super::parts::Services;
 use super::shards::LocalShards;
 use crate::machine::stopwatch;
 
-/// The longest an admin request may take.
+/// Timeout of an admin request.
 const ADMIN_PATIENCE: Duration = Duration::from_secs(120);
 
-/// The whole application.
-pub(crate) fn app(
-    parts: &Parts,
+/// Builds the whole application.
+pub(crate) fn build_app(
+    parts: &Services,
     metrics: Metrics,
     trusted: TrustedProxies,
     console: Option<Console>,
 ) -> App {
-    let around = Arc::new(Around {
+    let around = Arc::new(RequestContext {
         trusted,
         metrics: metrics.clone(),
         traced: parts.traced,
     });
-    let paths = paths(parts, metrics, around.clone(), console);
+    let paths = build_router(parts, metrics, around.clone(), console);
     App::new(paths, parts.router.clone(), around)
 }
 
 /// Every path.
-fn paths(parts: &Parts, metrics: Metrics, around: Arc<Around>, console: Option<Console>) -> Router {
+fn build_router(
+    parts: &Services,
+    metrics: Metrics,
+    around: Arc<RequestContext>,
+    console: Option<Console>,
+) -> Router {
     let front = match &console {
         Some(_) => "/console",
         None => "/admin/v1/docs/",
     };
-    let console = console.map(|console| ballast_console::router(console).layer(from_fn(in_time)));
-    let admin = api::router(parts.plane.clone()).layer(from_fn(in_time));
+    let console =
+        console.map(|console| ballast_console::router(console).layer(from_fn(with_deadline)));
+    let admin = api::router(parts.plane.clone()).layer(from_fn(with_deadline));
     let health = Router::new()
         .route("/", get(async move || Redirect::to(front)))
         .route("/healthz", get(async || "ok\n"))
         .route("/readyz", get(ready))
         .with_state((parts.plane.clone(), parts.shards.clone()));
-    let measured = Router::new().route("/metrics", get(exposed)).with_state((
-        metrics.clone(),
-        parts.plane.clone(),
-        parts.shards.clone(),
-        parts.router.clone(),
-    ));
+    let measured = Router::new()
+        .route("/metrics", get(serve_metrics))
+        .with_state((
+            metrics.clone(),
+            parts.plane.clone(),
+            parts.shards.clone(),
+            parts.router.clone(),
+        ));
     let own = Router::new()
         .merge(health)
         .merge(measured)
@@ -75,65 +83,72 @@ fn paths(parts: &Parts, metrics: Metrics, around: Arc<Around>, console: Option<C
         .merge(own)
         .merge(admin)
         .merge(console.unwrap_or_default())
-        .layer(from_fn_with_state(around, passing))
+        .layer(from_fn_with_state(around, wrap_request))
 }
 
-/// What every request needs on its way.
-pub(super) struct Around {
+/// Shared state of the request layer.
+pub(super) struct RequestContext {
     trusted: TrustedProxies,
     pub(super) metrics: Metrics,
-    /// Whether anyone looks at spans.
+    /// Whether spans are exported.
     traced: bool,
 }
 
-impl Around {
-    /// Whether anyone wants to be told of each request.
+impl RequestContext {
+    /// Whether requests are traced or logged one by one.
     pub(super) fn is_watched(&self) -> bool {
         self.traced || tracing::enabled!(tracing::Level::DEBUG)
     }
 }
 
-/// What every request passes through, in one layer: each layer costs a request
-/// about as much as reading its key does.
-async fn passing(State(around): State<Arc<Around>>, mut request: Request, next: Next) -> Response {
-    client_address::note(&around.trusted, &mut request);
-    let seen = Seen::new(&request);
+/// The one layer that every request passes through: each further layer would cost about as much as
+/// reading the key.
+async fn wrap_request(
+    State(around): State<Arc<RequestContext>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
+    client_address::record_client_address(&around.trusted, &mut request);
+    let seen = RequestRecord::new(&request);
     let span = seen.span(around.traced);
-    let answer = safely(next.run(request));
+    let answer = answer_safely(next.run(request));
     let response = if span.is_disabled() {
         answer.await
     } else {
         answer.instrument(span.clone()).await
     };
     span.record("status", response.status().as_u16());
-    seen.told(&around.metrics, &response);
+    seen.record(&around.metrics, &response);
     response
 }
 
-/// An answer whatever happens, with the headers that every answer has.
-pub(super) async fn safely(answer: impl Future<Output = Response>) -> Response {
+/// Responds even if the handler panics, and sets the common headers.
+pub(super) async fn answer_safely(answer: impl Future<Output = Response>) -> Response {
     let answered = AssertUnwindSafe(answer).catch_unwind().await;
     let mut response = answered.unwrap_or_else(|_| {
         let error = Error::internal("answer the request", "a handler panicked");
         ApiError::from(error).into_response()
     });
-    secure(&mut response);
+    set_security_headers(&mut response);
     response
 }
 
-/// Gives up on an admin request that takes too long.
-async fn in_time(request: Request, next: Next) -> Result<Response, ApiError> {
+/// Fails an admin request that takes too long.
+async fn with_deadline(request: Request, next: Next) -> Result<Response, ApiError> {
     tokio::time::timeout(ADMIN_PATIENCE, next.run(request))
         .await
         .map_err(|_| {
-            let detail = format!("it took longer than {} s", ADMIN_PATIENCE.as_secs());
+            let detail = format!(
+                "the request took longer than {} s",
+                ADMIN_PATIENCE.as_secs()
+            );
             Error::new(ErrorCode::Unavailable, detail)
                 .retry_after(5)
                 .into()
         })
 }
 
-/// Ready: the registry would take a commit, and every shard here a vote.
+/// Ready if the registry accepts commits and every shard of this process accepts votes.
 async fn ready(
     State((plane, shards)): State<(ControlPlane, Arc<LocalShards>)>,
 ) -> Result<&'static str, ApiError> {
@@ -142,27 +157,27 @@ async fn ready(
         .filter_map(|(id, usage)| usage.trouble.map(|why| format!("{id}: {why}")))
         .collect();
     if !shards.are_known() {
-        troubles.push("shards: it is not known yet which there are".to_owned());
+        troubles.push("shards: the list of shards is not loaded yet".to_owned());
     }
     if let Err(error) = plane.registry().check().await {
-        troubles.push(format!("registry: {}", causes(&error)));
+        troubles.push(format!("registry: {}", describe_causes(&error)));
     }
     if let Some(workflows) = plane.workflows()
         && let Err(error) = workflows.engine().check().await
     {
-        troubles.push(format!("executions: {}", causes(&error)));
+        troubles.push(format!("executions: {}", describe_causes(&error)));
     }
     if troubles.is_empty() {
         return Ok("ready\n");
     }
-    let detail = format!("not everything works: {}", troubles.join("; "));
+    let detail = format!("not ready: {}", troubles.join("; "));
     let error = Error::new(ErrorCode::Unavailable, detail);
-    let next = "Free disk space, or bring back what is missing; it goes on by itself.";
-    Err(error.next(next).retry_after(1).into())
+    let next = "Free disk space, or restore what is missing; Ballast recovers by itself.";
+    Err(error.with_next_step(next).retry_after(1).into())
 }
 
-/// An error with what caused it: for an operator, who can do something.
-fn causes(error: &dyn std::error::Error) -> String {
+/// An error with its causes.
+fn describe_causes(error: &dyn std::error::Error) -> String {
     let mut told = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {
@@ -172,13 +187,13 @@ fn causes(error: &dyn std::error::Error) -> String {
     told
 }
 
-/// What is looked at when somebody asks for the figures.
-type Measured = (Metrics, ControlPlane, Arc<LocalShards>, router::RouterState);
+/// The sources of `/metrics`.
+type MetricsState = (Metrics, ControlPlane, Arc<LocalShards>, router::RouterState);
 
-async fn exposed(State((metrics, plane, shards, router)): State<Measured>) -> Response {
+async fn serve_metrics(State((metrics, plane, shards, router)): State<MetricsState>) -> Response {
     metrics.note_shards(&shards.usages().await);
     metrics.note_router(&router);
-    if let Some(load) = plane.load() {
+    if let Some(load) = plane.load_monitor() {
         metrics.note_load(load);
     }
     if let Some(workflows) = plane.workflows()
@@ -190,14 +205,14 @@ async fn exposed(State((metrics, plane, shards, router)): State<Measured>) -> Re
     ([(header::CONTENT_TYPE, kind)], metrics.text()).into_response()
 }
 
-/// The page that a problem's `type` leads to.
+/// The page that a problem's `type` links to.
 async fn problem(Path(code): Path<String>) -> Result<Response, ApiError> {
     catalogue_page(&code)
-        .ok_or_else(|| Error::new(ErrorCode::NotFound, "there is no such problem code").into())
+        .ok_or_else(|| Error::new(ErrorCode::NotFound, "unknown problem code").into())
 }
 
-/// Headers that keep a browser from misreading an answer.
-fn secure(response: &mut Response) {
+/// Sets security headers.
+fn set_security_headers(response: &mut Response) {
     let headers = response.headers_mut();
     let kind = headers.get(header::CONTENT_TYPE);
     let is_page = kind.is_some_and(|kind| kind.as_bytes().starts_with(b"text/html"));
@@ -207,7 +222,7 @@ fn secure(response: &mut Response) {
             .or_insert(HeaderValue::from_static(value));
     };
     set(header::X_CONTENT_TYPE_OPTIONS, "nosniff");
-    // Answers hold secrets or change at any time; who may be kept says so.
+    // Responses hold secrets or change at any time; a cacheable one sets its own header.
     set(header::CACHE_CONTROL, "no-store");
     if is_page {
         set(header::REFERRER_POLICY, "no-referrer");
@@ -215,16 +230,16 @@ fn secure(response: &mut Response) {
     }
 }
 
-/// What is counted and logged of a request. Query strings may hold API keys:
-/// what is logged is redacted, and the metrics know only the path's pattern.
-struct Seen {
+/// Records a request for metrics and logs. Query strings may hold API keys, so logs are redacted
+/// and metrics use the path's pattern only.
+struct RequestRecord {
     watch: std::time::Instant,
     method: Method,
     route: Option<MatchedPath>,
     uri: Option<String>,
 }
 
-impl Seen {
+impl RequestRecord {
     fn new(request: &Request) -> Self {
         let route = request.extensions().get::<MatchedPath>().cloned();
         let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| {
@@ -243,8 +258,8 @@ impl Seen {
         self.route.as_ref().map_or("unmatched", MatchedPath::as_str)
     }
 
-    /// A span, where anyone looks. It names the pattern, not the path: neither
-    /// ids nor keys are in it.
+    /// A span if spans are exported. It holds the pattern instead of the path, so neither ids nor
+    /// keys.
     fn span(&self, traced: bool) -> tracing::Span {
         if !traced && self.uri.is_none() {
             return tracing::Span::none();
@@ -253,7 +268,7 @@ impl Seen {
         tracing::info_span!("request", %method, route, status = tracing::field::Empty)
     }
 
-    fn told(self, metrics: &Metrics, response: &Response) {
+    fn record(self, metrics: &Metrics, response: &Response) {
         let elapsed = self.watch.elapsed();
         let own = router::HeldFor::without(response, elapsed);
         metrics.request(&self.method, self.pattern(), response.status(), own);
@@ -272,6 +287,6 @@ fn loggable(uri: &Uri, route: &str) -> String {
     if text.contains('%') {
         route.to_owned()
     } else {
-        redacted(&text).into_owned()
+        redact(&text).into_owned()
     }
 }

@@ -1,6 +1,5 @@
-//! Secrets of this installation: files of the data directory with 32 random
-//! bytes, made when they are first needed and kept for good. Nobody but their
-//! owner may read them.
+//! Secrets of this installation: files with 32 random bytes in the data directory, created on first
+//! use. Only their owner may read them.
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -15,20 +14,24 @@ use ballast_domain::Entropy;
 pub(super) struct KeyFile {
     /// The file in a data directory.
     pub(super) name: &'static str,
-    /// What a new one would mean.
+    /// The consequence of replacing it.
     pub(super) renewed: &'static str,
 }
 
 impl KeyFile {
-    /// The secret of this data directory; it is made if there is none.
-    pub(super) fn seed(self, data_dir: &Path, entropy: &dyn Entropy) -> anyhow::Result<[u8; 32]> {
+    /// Reads the secret of this data directory; creates it if there is none.
+    pub(super) fn load_or_create(
+        self,
+        data_dir: &Path,
+        entropy: &dyn Entropy,
+    ) -> anyhow::Result<[u8; 32]> {
         let file = data_dir.join(self.name);
         match fs::metadata(&file) {
             Ok(found) => {
                 let others = found.permissions().mode() & 0o077;
                 if others != 0 {
                     bail!(
-                        "{} can be read by others, and it is a secret: chmod 600 it; if somebody may have taken it, move it away, and a new key is made",
+                        "{} is readable by other users: run chmod 600 on it; if it may have leaked, move it away and a new key is created",
                         file.display()
                     );
                 }
@@ -37,7 +40,7 @@ impl KeyFile {
             Err(error) if error.kind() == ErrorKind::NotFound => {
                 let mut seed = [0; 32];
                 entropy.fill(&mut seed);
-                write(&file, &seed).with_context(|| format!("write {}", file.display()))?;
+                write_seed(&file, &seed).with_context(|| format!("write {}", file.display()))?;
                 Ok(seed)
             }
             Err(error) => Err(error).with_context(|| format!("read {}", file.display())),
@@ -46,10 +49,10 @@ impl KeyFile {
 
     fn read(self, file: &Path) -> anyhow::Result<[u8; 32]> {
         let text = fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
-        match seed(text.trim()) {
+        match parse_seed(text.trim()) {
             Some(seed) => Ok(seed),
             None => bail!(
-                "{} is damaged: it should hold 64 hexadecimal digits; take it from a backup, or move it away: then a new key is made, and {}",
+                "{} is damaged: expected 64 hexadecimal digits; restore it from a backup, or move it away: then a new key is created, and {}",
                 file.display(),
                 self.renewed
             ),
@@ -57,7 +60,7 @@ impl KeyFile {
     }
 }
 
-fn seed(text: &str) -> Option<[u8; 32]> {
+fn parse_seed(text: &str) -> Option<[u8; 32]> {
     if text.len() != 64 || !text.is_ascii() {
         return None;
     }
@@ -69,8 +72,8 @@ fn seed(text: &str) -> Option<[u8; 32]> {
     text.chars().all(|c| c.is_ascii_hexdigit()).then_some(seed)
 }
 
-/// Whole or not at all, and on disk before anything is signed with it.
-fn write(file: &Path, seed: &[u8; 32]) -> std::io::Result<()> {
+/// Writes atomically and durably, before the key is used.
+fn write_seed(file: &Path, seed: &[u8; 32]) -> std::io::Result<()> {
     let draft = file.with_extension("key.new");
     // A draft left by a crash may have other permissions.
     match fs::remove_file(&draft) {
@@ -104,11 +107,14 @@ mod tests {
     };
 
     fn made(data_dir: &Path) -> [u8; 32] {
-        KEY.seed(data_dir, &SystemEntropy).unwrap()
+        KEY.load_or_create(data_dir, &SystemEntropy).unwrap()
     }
 
     fn error(data_dir: &Path) -> String {
-        format!("{:#}", KEY.seed(data_dir, &SystemEntropy).unwrap_err())
+        format!(
+            "{:#}",
+            KEY.load_or_create(data_dir, &SystemEntropy).unwrap_err()
+        )
     }
 
     #[test]
@@ -152,7 +158,7 @@ mod tests {
             &whole.replace(['0', '1', '2', '3'], "+"),
             &format!("0{whole}"),
         ] {
-            fs::write(&file, bad).unwrap();
+            fs::write_seed(&file, bad).unwrap();
             let told = error(directory.path());
             assert!(told.contains("is damaged"), "{bad:?}: {told}");
             assert_eq!(fs::read_to_string(&file).unwrap(), *bad);

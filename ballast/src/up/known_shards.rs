@@ -1,6 +1,5 @@
-//! Which shards were open here before. A directory that was there and is gone
-//! must not be taken for a new, empty shard: the votes in it would silently be
-//! missing.
+//! Remembers which shards this data directory has opened. A directory that disappeared must not
+//! become a new, empty shard: its votes would silently be missing.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -9,14 +8,14 @@ use std::path::{Path, PathBuf};
 
 use ballast_domain::ShardId;
 
-/// A file for each shard that was opened, with its URL in it.
+/// One file per opened shard, which holds its URL.
 pub(crate) struct KnownShards {
     directory: PathBuf,
 }
 
 impl KnownShards {
-    /// Those of a data directory.
-    pub(crate) fn of(data_dir: &Path) -> Self {
+    /// The known shards of a data directory.
+    pub(crate) fn new(data_dir: &Path) -> Self {
         Self {
             directory: data_dir.join("opened-shards"),
         }
@@ -26,15 +25,15 @@ impl KnownShards {
         self.directory.join(id.as_str())
     }
 
-    /// Refuses a directory that should hold something and does not.
+    /// Refuses a shard directory whose files have disappeared.
     pub(crate) fn check(&self, id: &ShardId, url: &str, directory: &Path) -> Result<(), String> {
         let known = match fs::read_to_string(self.mark(id)) {
             Ok(known) => known,
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
-        // Of an open shard there is always a segment of its log. Anything else
-        // may be there by chance, such as lost+found on a new disk.
+        // An open shard always has a log segment. Other files may exist by chance, such as
+        // lost+found on a new disk.
         let has_log = fs::read_dir(directory).is_ok_and(|entries| {
             let names = entries.flatten().map(|entry| entry.file_name());
             names
@@ -43,7 +42,7 @@ impl KnownShards {
         });
         if known == url && !has_log {
             return Err(format!(
-                "its files are gone: {} was there when it was opened last; bring them back, or restore a backup",
+                "its files are missing: {} existed when it was last opened; bring it back, or restore a backup",
                 directory.display()
             ));
         }
@@ -51,19 +50,19 @@ impl KnownShards {
     }
 
     /// Whether a shard was ever opened here.
-    pub(crate) fn knows(&self, id: &ShardId) -> bool {
+    pub(crate) fn was_opened(&self, id: &ShardId) -> bool {
         self.mark(id).exists()
     }
 
-    /// Notes that a shard was opened.
-    pub(crate) fn note(&self, id: &ShardId, url: &str) -> io::Result<()> {
+    /// Records that a shard was opened.
+    pub(crate) fn record_opened(&self, id: &ShardId, url: &str) -> io::Result<()> {
         fs::create_dir_all(&self.directory)?;
         fs::write(self.mark(id), url)?;
         File::open(self.mark(id))?.sync_all()?;
         File::open(&self.directory)?.sync_all()
     }
 
-    /// Forgets shards that left the fleet: their ids may be given anew.
+    /// Forgets shards that left the fleet: their ids may be reused.
     pub(crate) fn forget_others<T>(&self, wanted: &HashMap<ShardId, T>) {
         let Ok(entries) = fs::read_dir(&self.directory) else {
             return;
@@ -84,12 +83,12 @@ mod tests {
     #[test]
     fn files_that_are_gone_are_not_taken_for_a_new_shard() {
         let place = tempfile::tempdir().unwrap();
-        let known = KnownShards::of(place.path());
+        let known = KnownShards::new(place.path());
         let id: ShardId = "shard-1".parse().unwrap();
         let directory = place.path().join("shards/shard-1");
         let url = "file:shards/shard-1";
         assert!(known.check(&id, url, &directory).is_ok(), "new");
-        known.note(&id, url).unwrap();
+        known.record_opened(&id, url).unwrap();
         assert!(known.check(&id, url, &directory).is_err(), "gone");
         fs::create_dir_all(&directory).unwrap();
         assert!(known.check(&id, url, &directory).is_err(), "empty");

@@ -1,4 +1,4 @@
-//! The one listener: plain or TLS, bound before anything is announced.
+//! The listener: plain or TLS, bound before the greeting.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
@@ -14,9 +14,9 @@ use tokio::sync::watch;
 use super::app::App;
 use crate::config::{Config, Server, address};
 
-/// How long requests under way may take to end when told to stop.
+/// How long running requests may take to finish during a stop.
 const GRACE: Duration = Duration::from_secs(10);
-/// Clients that may wait to be let in; the system may allow fewer.
+/// Backlog of pending connections; the system may allow fewer.
 const WAITING_MAX: u32 = 4_096;
 /// How long a client may take to send the head of a request.
 const HEAD_PATIENCE: Duration = Duration::from_secs(15);
@@ -25,12 +25,12 @@ const HEAD_PATIENCE: Duration = Duration::from_secs(15);
 pub(crate) struct Listener {
     tcp: TcpListener,
     address: SocketAddr,
-    tls: Option<Tls>,
+    tls: Option<TlsFiles>,
 }
 
 /// The certificate in use.
 #[derive(Clone)]
-pub(crate) struct Tls {
+pub(crate) struct TlsFiles {
     /// What is served; reloading changes it for new connections.
     pub(crate) config: RustlsConfig,
     /// The certificate chain's file.
@@ -54,7 +54,7 @@ impl Listener {
                             key.display()
                         )
                     })?;
-                Some(Tls {
+                Some(TlsFiles {
                     config,
                     cert: cert.clone(),
                     key: key.clone(),
@@ -62,16 +62,18 @@ impl Listener {
             }
             _ => None,
         };
-        let tcp = match listen(wanted) {
+        let tcp = match bind_socket(wanted) {
             Ok(tcp) => tcp,
-            Err(error) => bail!("cannot listen on {wanted}: {error}; choose another with --listen"),
+            Err(error) => {
+                bail!("cannot listen on {wanted}: {error}; choose another address with --listen")
+            }
         };
         let address = tcp.local_addr()?;
         Ok(Self { tcp, address, tls })
     }
 
     /// The certificate in use, if any.
-    pub(crate) fn tls(&self) -> Option<Tls> {
+    pub(crate) fn tls(&self) -> Option<TlsFiles> {
         self.tls.clone()
     }
 
@@ -87,7 +89,7 @@ impl Listener {
     }
 
     /// Serves `app` until stopped.
-    pub(crate) fn serve(self, app: App) -> Serving {
+    pub(crate) fn serve(self, app: App) -> RunningServer {
         let handle = Handle::new();
         let (done, ended) = watch::channel(None);
         let (serving, address) = (handle.clone(), self.address);
@@ -95,7 +97,7 @@ impl Listener {
             let outcome = self.run(app, serving).await;
             done.send_replace(Some(outcome.map_err(|error| error.to_string())));
         });
-        Serving {
+        RunningServer {
             handle,
             address,
             ended,
@@ -104,7 +106,7 @@ impl Listener {
 
     async fn run(self, app: App, handle: Handle<SocketAddr>) -> std::io::Result<()> {
         let mut server = axum_server::from_tcp(self.tcp)?.handle(handle);
-        be_patient(&mut server);
+        set_timeouts(&mut server);
         match self.tls {
             None => server.serve(app).await,
             Some(tls) => {
@@ -117,20 +119,20 @@ impl Listener {
     }
 }
 
-/// Listens, with room for all clients of a process that was started again: one
-/// who finds no room tries again after a second, or after seven.
-fn listen(wanted: SocketAddr) -> std::io::Result<TcpListener> {
+/// Listens with a backlog for all clients of a restarted process: a client that finds no room
+/// retries only after 1 s, then 7 s.
+fn bind_socket(wanted: SocketAddr) -> std::io::Result<TcpListener> {
     let socket = match wanted {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // So that a port whose last owner was killed a moment ago can be bound.
+    // Allows binding the port of a process that was just killed.
     socket.set_reuseaddr(true)?;
     socket.bind(wanted)?;
     socket.listen(WAITING_MAX)?.into_std()
 }
 
-fn be_patient(server: &mut HttpServer<SocketAddr>) {
+fn set_timeouts(server: &mut HttpServer<SocketAddr>) {
     server
         .http_builder()
         .http1()
@@ -148,15 +150,15 @@ fn reachable(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ip, address.port())
 }
 
-/// A server that runs.
-pub(crate) struct Serving {
+/// A running server.
+pub(crate) struct RunningServer {
     handle: Handle<SocketAddr>,
     /// The address it listens on.
     pub(crate) address: SocketAddr,
     ended: watch::Receiver<Option<Result<(), String>>>,
 }
 
-impl Serving {
+impl RunningServer {
     /// Waits until the server ends by itself, which is a failure.
     pub(crate) async fn ended(&self) -> anyhow::Result<()> {
         let mut ended = self.ended.clone();
@@ -170,7 +172,7 @@ impl Serving {
         }
     }
 
-    /// Takes no new requests and waits for those under way.
+    /// Stops accepting requests and waits for running ones.
     pub(crate) async fn stop(&self) {
         self.handle.graceful_shutdown(Some(GRACE));
         let mut ended = self.ended.clone();
@@ -180,7 +182,7 @@ impl Serving {
 
 /// Resolves at the first Ctrl-C or SIGTERM, or when standard input ends if that
 /// is asked for; the second signal ends the process at once.
-pub(crate) fn until_told_to_stop(with_stdin: bool) -> anyhow::Result<impl Future<Output = ()>> {
+pub(crate) fn stop_signal(with_stdin: bool) -> anyhow::Result<impl Future<Output = ()>> {
     let mut interrupt = signal(SignalKind::interrupt())?;
     let mut terminate = signal(SignalKind::terminate())?;
     let stdin_ends = stdin_ends(with_stdin)?;
@@ -204,7 +206,7 @@ pub(crate) fn until_told_to_stop(with_stdin: bool) -> anyhow::Result<impl Future
 fn stdin_ends(is_asked: bool) -> anyhow::Result<impl Future<Output = ()>> {
     let (end, ended) = tokio::sync::oneshot::channel();
     if is_asked {
-        // A thread of its own: the runtime would wait for one that reads.
+        // A dedicated thread: the runtime would wait for a blocked reader.
         let read = move || {
             let _ = std::io::copy(&mut std::io::stdin().lock(), &mut std::io::sink());
             let _ = end.send(());

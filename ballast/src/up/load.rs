@@ -1,5 +1,4 @@
-//! Load as this process measures it: what the router counted, what its shards
-//! say of themselves, and which of them may be filled.
+//! Measures the load of this process: the router's counts and the usage of its shards.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
@@ -25,12 +24,12 @@ use ballast_vote_shard::{ShardDirectory, ShardUsage, VoteShard};
 use super::shards::LocalShards;
 use super::wide::{Lanes, WidePolls, fetch_lanes};
 
-/// Keys and items that are told of a shard.
+/// Number of top keys and items in a sample.
 const TOP: usize = 32;
-/// Slices of a shard whose size is asked in one step: those that changed, and a
-/// few of the others.
+/// Maximum number of slices per shard whose size is read in one step: the active ones, and some of
+/// the others in turn.
 const SIZED_MAX: usize = 500;
-/// What a row takes on disk, about.
+/// Approximate size of a row on disk.
 const BYTES_PER_ROW: f64 = 120.0;
 
 /// Measures this process.
@@ -40,22 +39,21 @@ pub(crate) struct ProcessLoad {
     shards: Arc<LocalShards>,
     /// When the last sample ended.
     since: Timestamp,
-    /// How long writes of each shard had waited by then.
+    /// The write stalls of each shard at that time.
     stalls: HashMap<ShardId, Stalls>,
-    /// Slices whose size is to be asked, shard by shard, and where each slice
-    /// was told to be.
+    /// The slices whose size to read, by shard, and their locations.
     sizes: HashMap<ShardId, SliceSizes>,
     whereabouts: SliceLocations,
     latencies: HashMap<SliceId, Sketch>,
     wide: WidePolls,
 }
 
-/// What is known of the slices of a shard.
+/// The slices of a shard whose size is sampled.
 #[derive(Default)]
 struct SliceSizes {
-    /// All of them, in the order in which they are asked.
+    /// All slices, in the order in which their size is read.
     turn: VecDeque<SliceId>,
-    /// Those that were told with a size that is not nought.
+    /// Slices that were reported with a size above 0.
     told: BTreeSet<SliceId>,
 }
 
@@ -107,7 +105,7 @@ impl ProcessLoad {
     fn io_wait(&mut self, id: &ShardId, now: Stalls, ms: u64) -> Option<IoWait> {
         let before = self.stalls.insert(id.clone(), now)?;
         let share = |now: u64, before: u64| {
-            // A shard that was opened anew begins from nought.
+            // A reopened shard starts from 0.
             (now.saturating_sub(before) as f64 / ms.max(1) as f64).min(1.0)
         };
         Some(IoWait {
@@ -226,7 +224,7 @@ impl ProcessLoad {
     }
 }
 
-/// What a slice takes, about; unknown while the shard cannot tell.
+/// The approximate size of a slice; unknown while the shard is unavailable.
 async fn estimate_size(shard: &dyn VoteShard, slice: &SliceId) -> Option<f64> {
     let digest = shard.digest(slice).await.ok()?;
     Some(digest.rows.rows as f64 * BYTES_PER_ROW)
@@ -242,7 +240,7 @@ fn flow(counts: &LoadCounts) -> Flow {
     }
 }
 
-/// Calls at a time: how long all took together, over how long it was.
+/// Mean concurrency: the total time of all calls over the interval.
 fn mean_concurrency(busy_micros: u64, ms: u64) -> f64 {
     busy_micros as f64 / 1_000.0 / ms.max(1) as f64
 }
@@ -279,7 +277,7 @@ impl MetricSource for ProcessLoad {
         };
         for record in snapshot.shards().iter().map(|shard| &shard.value) {
             let load = loads.remove(&record.shard_id).unwrap_or_default();
-            // One that does not work was not measured.
+            // Skip shards that do not work.
             let usage = usages.get(&record.shard_id);
             if let Some(usage) = usage.filter(|usage| usage.trouble.is_none()) {
                 let shard = self.shard(record, usage, load, ms).await;

@@ -1,11 +1,11 @@
-//! Load, brought to where it is exposed. Labels are bounded: shards are few,
-//! and of the tenants only the hottest are named.
+//! Exports load metrics. Labels are bounded: shards are few, and only the hottest tenants are
+//! labelled.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
-use ballast_control_plane::load::now::{LoadFilter, ShardLoadBody};
-use ballast_control_plane::load::{LatencyBody, Load};
+use ballast_control_plane::load::current::{LoadFilter, ShardLoadBody};
+use ballast_control_plane::load::{LatencyBody, LoadMonitor};
 use ballast_domain::ShardId;
 use ballast_hotspot_detector::load::Flow;
 use prometheus_client::encoding::EncodeLabelSet;
@@ -37,7 +37,7 @@ struct LatencyLabels {
 type Level = Gauge<f64, std::sync::atomic::AtomicU64>;
 type Total = Counter<f64, std::sync::atomic::AtomicU64>;
 
-/// The load as of the last look.
+/// The load as of the last scrape.
 #[derive(Default)]
 pub(super) struct LoadGauges {
     votes: Family<ShardLabels, Total>,
@@ -52,7 +52,7 @@ pub(super) struct LoadGauges {
     tenant_heat: Family<TenantLabels, Level>,
     tenant_votes: Family<TenantLabels, Level>,
     tenant_queries: Family<TenantLabels, Level>,
-    /// What was told of the totals so far: they only grow.
+    /// The totals exported so far; counters only grow.
     told: Mutex<BTreeMap<ShardId, Flow>>,
 }
 
@@ -78,7 +78,7 @@ impl LoadGauges {
             ),
             (
                 "load_throttles",
-                "Calls turned away as too many, by shard",
+                "Calls rejected by rate limits, by shard",
                 &gauges.throttles,
             ),
         ] {
@@ -87,17 +87,17 @@ impl LoadGauges {
         for (name, help, level) in [
             (
                 "load_heat",
-                "How much of what the shard can do is done, 0 to 1",
+                "Utilisation of the shard's capacity, 0 to 1",
                 &gauges.heat,
             ),
             (
                 "load_io_wait",
-                "How much of the time its writes waited, 0 to 1",
+                "Share of time in which its writes waited, 0 to 1",
                 &gauges.io_wait,
             ),
             (
                 "load_concurrency",
-                "Calls at a time, on average",
+                "Mean number of concurrent calls",
                 &gauges.concurrency,
             ),
         ] {
@@ -105,13 +105,13 @@ impl LoadGauges {
         }
         registry.register(
             "load_latency_milliseconds",
-            "How long calls of the shard took in the last short window",
+            "Latency of the shard's calls in the last short window",
             gauges.latency.clone(),
         );
         for (name, help, level) in [
             (
                 "load_tenant_heat",
-                "How much of its shard a tenant uses, 0 to 1; the 20 hottest",
+                "Share of its shard that a tenant uses, 0 to 1; the 20 hottest",
                 &gauges.tenant_heat,
             ),
             (
@@ -130,10 +130,10 @@ impl LoadGauges {
         gauges
     }
 
-    /// Takes over what was measured.
-    pub(super) fn note(&self, load: &Load) {
+    /// Updates the gauges from the load monitor.
+    pub(super) fn note(&self, load: &LoadMonitor) {
         self.note_totals(load.totals());
-        let now = load.now(&LoadFilter {
+        let now = load.current_load(&LoadFilter {
             tenants_max: Some(TENANTS),
             ..LoadFilter::default()
         });

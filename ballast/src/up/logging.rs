@@ -8,14 +8,14 @@ use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-use super::traces::Traces;
+use super::traces::TraceExporter;
 use crate::config::{Config, Log, LogFormat};
 
 /// The way to change what is logged, and the traces to end at the end.
 pub(crate) struct Logging {
     filter: reload::Handle<EnvFilter, Registry>,
-    /// Where traces go.
-    pub(crate) traces: Traces,
+    /// Trace export.
+    pub(crate) traces: TraceExporter,
 }
 
 impl Logging {
@@ -29,7 +29,7 @@ impl Logging {
             LogFormat::Text => lines.boxed(),
             LogFormat::Json => lines.json().boxed(),
         };
-        let mut traces = Traces::open(&config.traces)?;
+        let mut traces = TraceExporter::open(&config.traces)?;
         tracing_subscriber::registry()
             .with(filter)
             .with(traces.layer())

@@ -1,14 +1,14 @@
-//! What is measured, in OpenMetrics text. Labels are bounded: path patterns,
-//! methods and status codes, never ids.
+//! Metrics in OpenMetrics text. Labels are bounded: path patterns, methods and status codes, never
+//! ids.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use axum::http::{Method, StatusCode};
-use ballast_control_plane::load::Load;
+use ballast_control_plane::load::LoadMonitor;
 use ballast_domain::ShardId;
-use ballast_vote_shard::Usage;
+use ballast_vote_shard::ShardUsage;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::encoding::{EncodeLabelSet, EncodeLabelValue, LabelValueEncoder};
 use prometheus_client::metrics::counter::Counter;
@@ -33,41 +33,41 @@ pub(crate) struct Metrics {
     load: Arc<LoadGauges>,
 }
 
-/// How executions stand: five ways.
+/// Executions by status: five values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ExecutionLabels {
     status: &'static str,
 }
 
-/// How full each shard is, as of the last look.
+/// Usage of each shard, as of the last scrape.
 #[derive(Default)]
 struct ShardGauges {
-    up: Family<ShardLabels, Gauge>,
-    polls: Family<ShardLabels, Gauge>,
-    voters: Family<ShardLabels, Gauge>,
-    bytes: Family<ShardLabels, Gauge>,
-    archived: Family<ShardLabels, Gauge>,
-    archive_bytes: Family<ShardLabels, Gauge>,
+    up: Family<ShardUsageLabels, Gauge>,
+    polls: Family<ShardUsageLabels, Gauge>,
+    voters: Family<ShardUsageLabels, Gauge>,
+    bytes: Family<ShardUsageLabels, Gauge>,
+    archived: Family<ShardUsageLabels, Gauge>,
+    archive_bytes: Family<ShardUsageLabels, Gauge>,
 }
 
-/// Shards are few, and an operator names them.
+/// Shards are few, and operators name them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ShardLabels {
+struct ShardUsageLabels {
     shard: String,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RequestLabels {
     method: &'static str,
-    route: Route,
+    route: RouteLabel,
     status: u32,
 }
 
-/// A path's pattern: few, and cheap to name again and again.
+/// A path's pattern: bounded, and cheap to clone.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Route(Arc<str>);
+struct RouteLabel(Arc<str>);
 
-impl EncodeLabelValue for Route {
+impl EncodeLabelValue for RouteLabel {
     fn encode(&self, encoder: &mut LabelValueEncoder<'_>) -> Result<(), std::fmt::Error> {
         (&*self.0).encode(encoder)
     }
@@ -75,10 +75,10 @@ impl EncodeLabelValue for Route {
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RouteLabels {
-    route: Route,
+    route: RouteLabel,
 }
 
-/// The counts of one path, found once: for requests that come by the thousand.
+/// The metrics of one path, looked up once, for frequent requests.
 #[derive(Clone)]
 pub(crate) struct Meter {
     metrics: Metrics,
@@ -116,7 +116,7 @@ impl Default for Metrics {
         registry.register("http_requests", "Requests answered", requests.clone());
         registry.register(
             "http_request_duration_seconds",
-            "How long requests took",
+            "Duration of requests",
             latency.clone(),
         );
         let version = Info::new([("version", env!("CARGO_PKG_VERSION"))]);
@@ -132,7 +132,7 @@ impl Default for Metrics {
             ),
             (
                 "shard_disk_bytes",
-                "What the shard takes on disk",
+                "Disk space used by the shard",
                 &shards.bytes,
             ),
             (
@@ -142,14 +142,14 @@ impl Default for Metrics {
             ),
             (
                 "shard_archive_bytes",
-                "What these files take",
+                "Size of these files",
                 &shards.archive_bytes,
             ),
         ] {
             registry.register(name, help, gauge.clone());
         }
         let executions = Family::default();
-        let help = "Executions of workflows that are kept";
+        let help = "Stored workflow executions";
         registry.register("executions", help, executions.clone());
         let moves = RouterCounters::new(&mut registry);
         let load = Arc::new(LoadGauges::new(&mut registry));
@@ -168,9 +168,9 @@ impl Default for Metrics {
 impl Metrics {
     /// The counts of one path.
     pub(crate) fn meter(&self, method: Method, route: &'static str) -> Meter {
-        let label = Route(route.into());
+        let label = RouteLabel(route.into());
         let labels = RequestLabels {
-            method: known(&method),
+            method: method_label(&method),
             route: label.clone(),
             status: u32::from(StatusCode::OK.as_u16()),
         };
@@ -193,9 +193,9 @@ impl Metrics {
         status: StatusCode,
         elapsed: Duration,
     ) {
-        let route = Route(route.into());
+        let route = RouteLabel(route.into());
         let labels = RequestLabels {
-            method: known(method),
+            method: method_label(method),
             route: route.clone(),
             status: u32::from(status.as_u16()),
         };
@@ -205,8 +205,8 @@ impl Metrics {
             .observe(elapsed.as_secs_f64());
     }
 
-    /// Notes how full the shards are. One that is gone is forgotten.
-    pub(crate) fn note_shards(&self, usages: &[(ShardId, Usage)]) {
+    /// Updates the shard gauges; forgets removed shards.
+    pub(crate) fn note_shards(&self, usages: &[(ShardId, ShardUsage)]) {
         let ShardGauges {
             up,
             polls,
@@ -220,8 +220,8 @@ impl Metrics {
         }
         for (id, usage) in usages {
             let shard = id.to_string();
-            let labels = ShardLabels { shard };
-            let set = |family: &Family<ShardLabels, Gauge>, value: u64| {
+            let labels = ShardUsageLabels { shard };
+            let set = |family: &Family<ShardUsageLabels, Gauge>, value: u64| {
                 let value = i64::try_from(value).unwrap_or(i64::MAX);
                 family.get_or_create(&labels).set(value);
             };
@@ -234,7 +234,7 @@ impl Metrics {
         }
     }
 
-    /// Notes how many executions stand how.
+    /// Updates the execution gauges.
     pub(crate) fn note_executions(&self, counts: &BTreeMap<&'static str, u64>) {
         self.executions.clear();
         for (status, count) in counts {
@@ -245,13 +245,13 @@ impl Metrics {
         }
     }
 
-    /// Notes what the router counts itself.
+    /// Updates the router's counters.
     pub(crate) fn note_router(&self, router: &ballast_router::RouterState) {
         self.moves.note(router);
     }
 
-    /// Notes what shards and tenants use.
-    pub(crate) fn note_load(&self, load: &Load) {
+    /// Updates the load gauges.
+    pub(crate) fn note_load(&self, load: &LoadMonitor) {
         self.load.note(load);
     }
 
@@ -260,14 +260,14 @@ impl Metrics {
         let mut text = String::new();
         let registry = self.registry.read().unwrap_or_else(PoisonError::into_inner);
         if encode(&mut text, &registry).is_err() {
-            tracing::error!("metrics could not be written");
+            tracing::error!("metrics cannot be encoded");
         }
         text
     }
 }
 
-/// A client may invent methods; the label must not grow with them.
-fn known(method: &Method) -> &'static str {
+/// Clients may send any method; the label must stay bounded.
+fn method_label(method: &Method) -> &'static str {
     match method.as_str() {
         "GET" => "GET",
         "POST" => "POST",

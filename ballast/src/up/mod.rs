@@ -4,7 +4,7 @@
 //!   lock the data directory ──► open the registry ──► first start? shards
 //!   and token ──► bind ──► serve ──► say where everything is ──► … ──► stop
 //! ```
-//! This is the composition root: here, and only here, the rooms meet.
+//! This is the composition root: only here do the crates meet.
 
 mod app;
 mod args;
@@ -39,7 +39,7 @@ mod workflows;
 pub(crate) use args::UpArgs;
 pub(crate) use certificate_key::FILE as CERTIFICATE_KEY;
 pub(crate) use console::key as console_key;
-pub(crate) use format::{known as known_format, mark as mark_format};
+pub(crate) use format::{read_format, write_format};
 pub(crate) use known_shards::KnownShards;
 pub(crate) use parts::ARCHIVE;
 pub(crate) use reset::reset_token;
@@ -51,19 +51,19 @@ use anyhow::Context;
 use ballast_console::Console;
 
 use crate::config::{self, Config};
-use ballast_cli::{Screen, Verdict};
+use ballast_cli::{CommandOutcome, Screen};
 
-/// Runs until told to stop.
-pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdict> {
-    let config = settled(args)?;
+/// Runs until stopped.
+pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<CommandOutcome> {
+    let config = load_config(args)?;
     let lock = lock::DataDir::take(&config.server.data_dir)?;
     let logging = Arc::new(logging::Logging::start(&config)?);
     memory::in_small_pages();
-    if let Some(told) = format::check(lock.path())? {
+    if let Some(told) = format::upgrade_format(lock.path())? {
         screen.note(&told);
     }
     let listener = listener::Listener::bind(&config.server).await?;
-    let parts = parts::Parts::open(&config, lock.path(), listener.public_url(&config)).await?;
+    let parts = parts::Services::open(&config, lock.path(), listener.public_url(&config)).await?;
     let token = first_start::prepare(
         &parts.plane,
         &config,
@@ -80,13 +80,13 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
         listener.tls(),
     ));
     let console = console::console(&parts, &config, &reload, args.story_file.clone())?;
-    let app = http::app(&parts, metrics, reload.trusted_proxies(), console.clone());
-    let stopping = listener::until_told_to_stop(args.stop_with_stdin)?;
-    let hangups = reload::hear_hangups()?;
+    let app = http::build_app(&parts, metrics, reload.trusted_proxies(), console.clone());
+    let stopping = listener::stop_signal(args.stop_with_stdin)?;
+    let hangups = reload::listen_for_hangup()?;
     let (tasks, workflows) = parts.start(&config).await?;
     let looking = console.as_ref().map(Console::start);
     let serving = listener.serve(app);
-    // What is said to be ready is.
+    // Wait for the shards before the greeting.
     parts.shards.tried().await;
     greeting::ready(screen, &serving, &parts, &config, &token);
     tokio::select! {
@@ -94,11 +94,11 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
         () = reload.watch(hangups) => {}
         ended = serving.ended() => ended.context("serve requests")?,
     }
-    // Viewers would stay for as long as they are let.
+    // Viewers would keep their connections open.
     parts.router.end();
     parts.end_watching();
     if let Some(console) = &console {
-        console.end();
+        console.close_streams();
     }
     serving.stop().await;
     tasks.stop();
@@ -107,14 +107,14 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Verdic
     }
     workflows.stop().await;
     parts.close().await;
-    // It waits for the collector, so it is kept off the runtime's threads.
+    // This blocks on the collector, so it runs on a blocking thread.
     let _ = tokio::task::spawn_blocking(move || logging.traces.finish()).await;
     drop(lock);
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }
 
-/// The configuration with the command line's word over the file's.
-fn settled(args: &UpArgs) -> anyhow::Result<Config> {
+/// Loads the configuration and applies the command line flags.
+fn load_config(args: &UpArgs) -> anyhow::Result<Config> {
     let mut config = config::load(args.config.as_deref())?;
     args.apply(&mut config);
     config::check(&config).map_err(|(key, message)| anyhow::anyhow!("{key}: {message}"))?;

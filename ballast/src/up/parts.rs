@@ -1,14 +1,14 @@
-//! The parts of a running Ballast, opened in order and closed in reverse.
+//! The services of a running process, opened in order and closed in reverse.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use ballast_control_plane::hotspots::{self, Mind};
-use ballast_control_plane::load::{Load, LoadFiles, keep};
+use ballast_control_plane::hotspots::{self, HotspotState};
+use ballast_control_plane::load::{LoadFiles, LoadMonitor, recorder};
 use ballast_control_plane::migrations::reconciler;
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::route_source::RegistryRoutes;
-use ballast_control_plane::{ControlPlane, ControlPlaneSettings, calendar, keeper};
+use ballast_control_plane::{ControlPlane, ControlPlaneSettings, calendar, fleet_reconciler};
 use ballast_domain::routes::RouteSource;
 use ballast_domain::shard::PressureThresholds;
 use ballast_router as router;
@@ -16,10 +16,10 @@ use ballast_vote_shard::archive::LocalArchives;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::load::InProcess;
+use super::load::ProcessLoad;
 use super::shards::LocalShards;
-use super::webhooks::Hook;
-use super::workflows::{Reach, Running};
+use super::webhooks::WebhookSender;
+use super::workflows::{Backends, WorkflowRuntime};
 use crate::config::Config;
 use crate::machine::{SystemClock, SystemEntropy};
 
@@ -29,8 +29,8 @@ pub(crate) const ARCHIVE: &str = "archive";
 /// Where recorded load is, under the data directory.
 const LOAD: &str = "load";
 
-/// What runs.
-pub(crate) struct Parts {
+/// The services of this process.
+pub(crate) struct Services {
     /// Where the data is.
     pub(crate) data_dir: PathBuf,
     /// The control plane.
@@ -41,17 +41,17 @@ pub(crate) struct Parts {
     /// The shards of this process.
     pub(crate) shards: Arc<LocalShards>,
     archives: Arc<LocalArchives>,
-    /// Whether spans go anywhere.
+    /// Whether spans are exported.
     pub(crate) traced: bool,
     registry: SqliteRegistry,
     routes: RegistryRoutes,
 }
 
-/// The tasks in the background.
-pub(crate) struct Tasks(Vec<AbortHandle>);
+/// Background tasks.
+pub(crate) struct BackgroundTasks(Vec<AbortHandle>);
 
-impl Tasks {
-    /// Ends them. Each may end at any point: what they do is done in commits.
+impl BackgroundTasks {
+    /// Aborts them. This is safe at any point: their work is committed atomically.
     pub(crate) fn stop(self) {
         for task in self.0 {
             task.abort();
@@ -59,7 +59,7 @@ impl Tasks {
     }
 }
 
-/// The control plane's settings out of the configuration.
+/// Converts the configuration to the control plane's settings.
 pub(crate) fn settings(config: &Config) -> anyhow::Result<ControlPlaneSettings> {
     let overlap = config.keys.rotate_overlap.0.as_secs();
     Ok(ControlPlaneSettings {
@@ -117,7 +117,7 @@ pub(crate) async fn open_plane(
     Ok((registry, plane))
 }
 
-impl Parts {
+impl Services {
     /// Opens everything.
     pub(crate) async fn open(
         config: &Config,
@@ -138,7 +138,7 @@ impl Parts {
             Arc::new(SystemClock),
             Arc::new(SystemEntropy),
         ));
-        // One for all: it keeps those apart who name and remove files.
+        // One instance for all users: it serialises creating and removing files.
         let archives = Arc::new(LocalArchives::new(data_dir.join(ARCHIVE)));
         let ports = router::RouterPorts {
             clock: Arc::new(SystemClock),
@@ -152,7 +152,7 @@ impl Parts {
         let router = router::RouterState::new(settings, ports);
         let files = LoadFiles::open(data_dir.join(LOAD), config.load.record_mib_max << 20)?;
         let spans = plane.settings().hotspots.rules.spans;
-        plane.set_load(Arc::new(Load::open(files, spans)));
+        plane.set_load_monitor(Arc::new(LoadMonitor::open(files, spans)));
         plane.set_calendar(Arc::default());
         Ok(Self {
             data_dir: data_dir.to_owned(),
@@ -173,37 +173,40 @@ impl Parts {
     }
 
     /// Starts what runs in the background.
-    pub(crate) async fn start(&self, config: &Config) -> anyhow::Result<(Tasks, Running)> {
-        // From here on every change is heard: nothing is kept from before.
+    pub(crate) async fn start(
+        &self,
+        config: &Config,
+    ) -> anyhow::Result<(BackgroundTasks, WorkflowRuntime)> {
+        // Follow changes from here on; no cache predates this revision.
         let revision = self.routes.revision().await?;
-        let reach = Reach {
+        let reach = Backends {
             shards: self.shards.clone(),
             archives: self.archives.clone(),
             router: self.router.clone(),
         };
         let workflows =
-            Running::start(&self.data_dir, &self.plane, &reach, &config.workflows).await?;
+            WorkflowRuntime::start(&self.data_dir, &self.plane, &reach, &config.workflows).await?;
         let keep = config.workflows.keep_ended.0;
-        let forget = Running::forget(workflows.engine().clone(), self.plane.clone(), keep);
+        let forget =
+            WorkflowRuntime::forget_ended(workflows.engine().clone(), self.plane.clone(), keep);
         #[cfg(feature = "faults")]
         tokio::spawn(super::rot::watch(self.shards.clone()));
-        let mut tasks = Tasks(vec![
-            tokio::spawn(keeper::keep(self.plane.clone())).abort_handle(),
+        let mut tasks = BackgroundTasks(vec![
+            tokio::spawn(fleet_reconciler::run(self.plane.clone())).abort_handle(),
             tokio::spawn(self.shards.clone().follow(Arc::new(self.registry.clone())))
                 .abort_handle(),
             tokio::spawn(router::follow(self.router.clone(), revision)).abort_handle(),
             tokio::spawn(forget).abort_handle(),
-            tokio::spawn(reconciler::watch(self.plane.clone(), Arc::new(SystemClock)))
-                .abort_handle(),
+            tokio::spawn(reconciler::run(self.plane.clone(), Arc::new(SystemClock))).abort_handle(),
         ]);
         if let Some(calendar) = self.plane.calendar().cloned() {
-            let keeping = calendar::keep::keep(self.plane.clone(), calendar);
+            let keeping = calendar::poller::run(self.plane.clone(), calendar);
             tasks.0.push(tokio::spawn(keeping).abort_handle());
         }
         for set in &config.webhooks {
             let registry = Arc::new(self.registry.clone());
-            let hook = Hook::new(set, &self.data_dir, registry, Arc::new(SystemClock))?;
-            tasks.0.push(tokio::spawn(hook.tell()).abort_handle());
+            let hook = WebhookSender::new(set, &self.data_dir, registry, Arc::new(SystemClock))?;
+            tasks.0.push(tokio::spawn(hook.run()).abort_handle());
         }
         if config.load.measure {
             tasks.0.extend(self.measure());
@@ -211,32 +214,32 @@ impl Parts {
         Ok((tasks, workflows))
     }
 
-    /// Measures load from now on, and looks after hotspots.
+    /// Starts the load recorder and the hotspot reconciler.
     fn measure(&self) -> Vec<AbortHandle> {
-        let Some(load) = self.plane.load().cloned() else {
+        let Some(load) = self.plane.load_monitor().cloned() else {
             return Vec::new();
         };
         let (plane, router) = (self.plane.clone(), self.router.clone());
-        let source = Box::new(InProcess::new(plane.clone(), router, self.shards.clone()));
+        let source = Box::new(ProcessLoad::new(plane.clone(), router, self.shards.clone()));
         let (taken, samples) = watch::channel(None);
-        let mind = Arc::new(Mind::default());
+        let mind = Arc::new(HotspotState::default());
         plane.set_hotspot_state(mind.clone());
-        let looking = hotspots::watch::watch(plane.clone(), mind, samples);
-        let keeping = keep::keep(plane, load, source, taken);
+        let looking = hotspots::reconciler::run(plane.clone(), mind, samples);
+        let keeping = recorder::run(plane, load, source, taken);
         vec![
             tokio::spawn(keeping).abort_handle(),
             tokio::spawn(looking).abort_handle(),
         ]
     }
 
-    /// Lets those who watch executions go.
+    /// Disconnects watchers of executions.
     pub(crate) fn end_watching(&self) {
         if let Some(workflows) = self.plane.workflows() {
-            workflows.end();
+            workflows.stop_watchers();
         }
     }
 
-    /// Closes what must be closed.
+    /// Closes the services.
     pub(crate) async fn close(&self) {
         self.router.finish().await;
         self.shards.clone().close().await;

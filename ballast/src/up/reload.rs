@@ -1,5 +1,5 @@
-//! Changing settings while running: SIGHUP reads the configuration again, and
-//! a new certificate is noticed by itself.
+//! Reloads settings: SIGHUP reloads the configuration, and a new certificate is detected
+//! automatically.
 
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,18 +13,18 @@ use tokio::sync::watch;
 
 use super::args::UpArgs;
 use super::client_address::TrustedProxies;
-use super::listener::Tls;
+use super::listener::TlsFiles;
+use super::load_config;
 use super::logging::Logging;
-use super::parts::{Parts, settings};
-use super::settled;
+use super::parts::{Services, settings};
 use crate::config::{Config, Network, parse};
 
-/// How often the certificate's files are looked at.
+/// How often the certificate's files are checked.
 const LOOK_AT_CERTIFICATE: Duration = Duration::from_secs(5);
 
-/// Hears SIGHUP from now on. Until then it would end the process, so this
-/// comes before anyone is told that it runs.
-pub(crate) fn hear_hangups() -> std::io::Result<Signal> {
+/// Handles SIGHUP from now on. Before that it would end the process, so call this before the
+/// greeting.
+pub(crate) fn listen_for_hangup() -> std::io::Result<Signal> {
     signal(SignalKind::hangup())
 }
 
@@ -34,13 +34,13 @@ pub(crate) struct Reload {
     started_with: Config,
     plane: ControlPlane,
     logging: Arc<Logging>,
-    tls: Option<Tls>,
+    tls: Option<TlsFiles>,
     proxies: watch::Sender<Vec<Network>>,
     /// The configuration as it was last read.
     latest: Mutex<Config>,
 }
 
-/// What the console shows and asks for.
+/// The settings for the console.
 impl RunningSettings for Reload {
     fn text(&self) -> String {
         let latest = self.latest.lock().unwrap_or_else(PoisonError::into_inner);
@@ -59,7 +59,7 @@ impl RunningSettings for Reload {
     }
 
     fn reload(&self) -> Result<Vec<String>, String> {
-        let later = self.read_again().map_err(|error| format!("{error:#}"))?;
+        let later = self.reload_config().map_err(|error| format!("{error:#}"))?;
         tracing::info!("settings reloaded");
         Ok(later.into_iter().map(str::to_owned).collect())
     }
@@ -70,9 +70,9 @@ impl Reload {
     pub(crate) fn new(
         args: &UpArgs,
         config: Config,
-        parts: &Parts,
+        parts: &Services,
         logging: Arc<Logging>,
-        tls: Option<Tls>,
+        tls: Option<TlsFiles>,
     ) -> Self {
         Self {
             args: args.clone(),
@@ -111,34 +111,34 @@ impl Reload {
     }
 
     async fn settings(&self) {
-        match self.read_again() {
+        match self.reload_config() {
             Ok(later) => {
                 for section in later {
-                    tracing::warn!(section, "a changed setting takes effect at the next start");
+                    tracing::warn!(section, "a changed setting takes effect after a restart");
                 }
                 tracing::info!("settings reloaded");
                 let intent = Intent::ballast("reload", "SIGHUP");
-                // They are in force whether that can be written down or not.
-                if let Err(error) = reloads::note(&self.plane, &intent, self.value()).await {
-                    tracing::error!(%error, "that the settings were reloaded is not in the audit log");
+                // The settings apply even if the audit event fails.
+                if let Err(error) = reloads::record_reload(&self.plane, &intent, self.value()).await
+                {
+                    tracing::error!(%error, "the reload could not be recorded in the audit log");
                 }
             }
             Err(error) => {
-                tracing::error!(%error, "the configuration is not valid: the old settings stay");
+                tracing::error!(%error, "invalid configuration; keeping the old settings");
             }
         }
     }
 
-    /// Puts the configuration in force as it is now; says which sections take
-    /// effect at the next start only.
-    fn read_again(&self) -> anyhow::Result<Vec<&'static str>> {
-        let config = settled(&self.args)?;
+    /// Applies the current configuration; returns the sections that need a restart.
+    fn reload_config(&self) -> anyhow::Result<Vec<&'static str>> {
+        let config = load_config(&self.args)?;
         self.plane.set_settings(settings(&config)?);
         self.proxies.send_replace(networks(&config));
         if let Err(error) = self.logging.reload(&config.log) {
-            tracing::error!(%error, "the log filter stays as it was");
+            tracing::error!(%error, "invalid log filter; keeping the old one");
         }
-        let later = needing_restart(&self.started_with, &config);
+        let later = sections_needing_restart(&self.started_with, &config);
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = config;
         Ok(later)
     }
@@ -148,7 +148,7 @@ impl Reload {
         match tls.config.reload_from_pem_file(&tls.cert, &tls.key).await {
             Ok(()) => tracing::info!("certificate reloaded"),
             Err(error) => {
-                tracing::error!(%error, "the new certificate cannot be read: the old one stays")
+                tracing::error!(%error, "the new certificate cannot be read; keeping the old one")
             }
         }
     }
@@ -174,8 +174,8 @@ fn networks(config: &Config) -> Vec<Network> {
         .collect()
 }
 
-/// The sections with settings that are read at the start only.
-fn needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
+/// The changed sections whose settings are read only at startup.
+fn sections_needing_restart(old: &Config, new: &Config) -> Vec<&'static str> {
     let mut fixed = new.server.clone();
     fixed
         .trusted_proxies

@@ -6,23 +6,23 @@ use ballast_control_plane::tokens;
 use ballast_domain::credential::{Credential, Purpose};
 use serde_json::json;
 
-use super::first_start::Draft;
+use super::first_start::SecretDraft;
 use super::lock::DataDir;
 use super::parts::open_plane;
 use crate::config;
-use ballast_cli::{Screen, Verdict};
+use ballast_cli::{CommandOutcome, Screen};
 
 /// Makes a new admin token and ends the one that was lost.
 pub(crate) async fn reset_token(
     data_dir: Option<&Path>,
     file: Option<&Path>,
     screen: &Screen,
-) -> anyhow::Result<Verdict> {
+) -> anyhow::Result<CommandOutcome> {
     let config = config::load(None)?;
     let data_dir: PathBuf = data_dir.unwrap_or(&config.server.data_dir).to_owned();
     if !data_dir.join("registry.db").exists() {
         anyhow::bail!(
-            "{} holds no Ballast data; name its --data-dir",
+            "{} contains no Ballast data; name its --data-dir",
             data_dir.display()
         );
     }
@@ -30,7 +30,9 @@ pub(crate) async fn reset_token(
     let (registry, plane) = open_plane(&config, lock.path()).await?;
     let secret = Credential::generate(Purpose::AdminToken, plane.entropy());
     // On disk before the old token ends; in its place only afterwards.
-    let draft = file.map(|file| Draft::write(file, &secret)).transpose()?;
+    let draft = file
+        .map(|file| SecretDraft::write(file, &secret))
+        .transpose()?;
     tokens::reset(&plane, &secret).await?;
     registry.close().await;
     if let Some(draft) = draft {
@@ -42,9 +44,9 @@ pub(crate) async fn reset_token(
         (false, Some(file)) => format!("a new admin token is in {}", file.display()),
         (false, None) => secret.expose().to_owned(),
     };
-    screen.hint("a new admin token was made, shown this once; the lost one no longer works");
+    screen.hint("created a new admin token, shown only once; the lost one no longer works");
     screen
         .data(text.as_bytes())
         .map_err(|_| anyhow::anyhow!("stdout is closed"))?;
-    Ok(Verdict::Done)
+    Ok(CommandOutcome::Done)
 }

@@ -51,5 +51,5 @@ fn read(file: &Path) -> Option<(SliceId, PollId, VoterId)> {
 }
 
 async fn rots(shard: &EmbeddedShard, (slice, poll, voter): &(SliceId, PollId, VoterId)) -> bool {
-    shard.rot(slice, *poll, voter).await.is_ok()
+    shard.corrupt_row(slice, *poll, voter).await.is_ok()
 }

@@ -1,5 +1,4 @@
-//! What the router counts itself, brought to where it is exposed: requests that
-//! were held, and what was found by reading both sides of moves.
+//! Exports the router's counters: held requests, and the results of dual reads during migrations.
 
 use std::sync::atomic::Ordering;
 

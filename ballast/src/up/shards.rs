@@ -19,8 +19,8 @@ use ballast_domain::registry::{RecordKind, RecordQuery, Registry, RegistryResult
 use ballast_domain::shard::Shard;
 use ballast_domain::{Clock, Entropy, ShardId};
 use ballast_vote_shard::embedded::disk::RealDisk;
-use ballast_vote_shard::embedded::{EmbeddedShard, Options};
-use ballast_vote_shard::{ShardError, ShardResult, Shards, Usage, VoteShard};
+use ballast_vote_shard::embedded::{EmbeddedShard, ShardOptions};
+use ballast_vote_shard::{ShardDirectory, ShardError, ShardResult, ShardUsage, VoteShard};
 use tokio::sync::watch;
 
 /// How long to wait before something that failed is tried again.
@@ -29,7 +29,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// The shards that are open here.
 pub(crate) struct LocalShards {
     data_dir: PathBuf,
-    options: Options,
+    options: ShardOptions,
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     known: KnownShards,
@@ -52,13 +52,13 @@ impl LocalShards {
     /// None yet.
     pub(crate) fn new(
         data_dir: &Path,
-        options: Options,
+        options: ShardOptions,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
     ) -> Self {
         Self {
             data_dir: data_dir.to_owned(),
-            known: KnownShards::of(data_dir),
+            known: KnownShards::new(data_dir),
             options,
             clock,
             entropy,
@@ -90,7 +90,7 @@ impl LocalShards {
             match self.round(&registry, revision).await {
                 Ok(seen) => revision = Some(seen),
                 Err(error) => {
-                    tracing::warn!(%error, "the list of shards cannot be read, trying again");
+                    tracing::warn!(%error, "the list of shards cannot be read; retrying");
                     tokio::time::sleep(PATIENCE).await;
                 }
             }
@@ -143,7 +143,7 @@ impl LocalShards {
             return;
         }
         let Some(directory) = url.strip_prefix("file:") else {
-            let why = format!("it cannot be reached from here: {url} is not a file: URL");
+            let why = format!("unsupported shard URL: {url} is not a file: URL");
             slots.insert(id, Slot::Failed(why));
             return;
         };
@@ -174,15 +174,15 @@ impl LocalShards {
                 .map_err(|error| format!("{:#}", anyhow::Error::from(error)))
             })
             .and_then(|shard| {
-                let noted = self.known.note(&id, url);
+                let noted = self.known.record_opened(&id, url);
                 noted.map(|()| shard).map_err(|error| error.to_string())
             });
         let slot = match opened {
             Ok(shard) => Slot::Open(Arc::new(shard)),
             Err(why) => {
-                // It is tried for as long as it takes, and told once.
+                // Retry indefinitely, but log each cause once.
                 if before.as_ref() != Some(&why) {
-                    tracing::error!(shard = %id, cause = why, "the shard cannot be opened: it is tried again and again");
+                    tracing::error!(shard = %id, cause = why, "the shard cannot be opened; retrying");
                 }
                 Slot::Failed(why)
             }
@@ -200,7 +200,7 @@ impl LocalShards {
         self.note_tried();
     }
 
-    /// Whether it is known which shards there are.
+    /// Whether the list of shards has been loaded.
     pub(crate) fn are_known(&self) -> bool {
         self.looked.load(Ordering::Acquire)
     }
@@ -211,12 +211,12 @@ impl LocalShards {
     }
 
     /// How full every shard is, and whether it works.
-    pub(crate) async fn usages(&self) -> Vec<(ShardId, Usage)> {
+    pub(crate) async fn usages(&self) -> Vec<(ShardId, ShardUsage)> {
         let mut slots: Vec<_> = self.read().clone().into_iter().collect();
         slots.sort_by(|(one, _), (two, _)| one.cmp(two));
         let mut usages = Vec::new();
         for (id, slot) in slots {
-            let away = |why: String| Usage {
+            let away = |why: String| ShardUsage {
                 trouble: Some(why),
                 ..Usage::default()
             };
@@ -258,15 +258,13 @@ impl LocalShards {
     }
 }
 
-impl Shards for LocalShards {
+impl ShardDirectory for LocalShards {
     fn shard(&self, id: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
         match self.read().get(id) {
             Some(Slot::Open(shard)) => Ok(shard.clone()),
             Some(Slot::Failed(why)) => Err(ShardError::unavailable(why.clone())),
             Some(Slot::Starting) => Err(ShardError::unavailable(format!("{id} is starting"))),
-            None => Err(ShardError::unavailable(format!(
-                "{id} is not known here yet"
-            ))),
+            None => Err(ShardError::unavailable(format!("{id} is not loaded yet"))),
         }
     }
 

@@ -5,21 +5,21 @@ use tracing::Subscriber;
 use tracing_subscriber::Layer;
 use tracing_subscriber::registry::LookupSpan;
 
-use crate::config::Traces as Settings;
+use crate::config::Traces as TraceSettings;
 
-/// The way to the collector.
-pub(crate) struct Traces {
+/// The connection to the collector.
+pub(crate) struct TraceExporter {
     #[cfg(feature = "otlp")]
     provider: Option<opentelemetry_sdk::trace::SdkTracerProvider>,
 }
 
 #[cfg(not(feature = "otlp"))]
-impl Traces {
-    /// Nothing, or a word that this build cannot.
-    pub(crate) fn open(settings: &Settings) -> anyhow::Result<Self> {
+impl TraceExporter {
+    /// Fails if a collector is configured: this build has no exporter.
+    pub(crate) fn open(settings: &TraceSettings) -> anyhow::Result<Self> {
         if settings.otlp_endpoint.is_some() {
             anyhow::bail!(
-                "traces.otlp_endpoint is set, but this build sends no traces: build with --features otlp"
+                "traces.otlp_endpoint is set, but this build has no trace exporter: build with --features otlp"
             );
         }
         Ok(Self {})
@@ -38,9 +38,9 @@ impl Traces {
 }
 
 #[cfg(feature = "otlp")]
-impl Traces {
-    /// Makes ready to send, if a collector is named.
-    pub(crate) fn open(settings: &Settings) -> anyhow::Result<Self> {
+impl TraceExporter {
+    /// Prepares the exporter, if a collector is configured.
+    pub(crate) fn open(settings: &TraceSettings) -> anyhow::Result<Self> {
         use anyhow::Context;
         use opentelemetry_otlp::{SpanExporter, WithExportConfig};
         use opentelemetry_sdk::Resource;
@@ -82,7 +82,7 @@ impl Traces {
         if let Some(provider) = &self.provider
             && let Err(error) = provider.shutdown()
         {
-            tracing::warn!(%error, "the last traces were not sent");
+            tracing::warn!(%error, "the last traces could not be sent");
         }
     }
 }

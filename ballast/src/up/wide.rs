@@ -1,11 +1,11 @@
-//! Polls that have many lanes, or may get them. They are told also when nobody
-//! votes on them any more, so that their lanes can become fewer.
+//! Tracks polls that have many lanes or may get them. They are sampled even without votes, so that
+//! their lanes can be reduced.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use ballast_control_plane::ControlPlane;
 use ballast_control_plane::hotspots::plans;
-use ballast_control_plane::load::whereabouts::Whereabouts;
+use ballast_control_plane::load::slice_locations::SliceLocations;
 use ballast_domain::bounds::LANES_DEFAULT;
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{ItemId, PollId};
@@ -13,72 +13,68 @@ use ballast_hotspot_detector::diagnose::Cure;
 use ballast_hotspot_detector::load::{ItemName, ItemSample};
 use ballast_vote_shard::VoteShard;
 
-/// Polls that are looked after, for each shard of the fleet.
+/// Maximum number of tracked polls per shard.
 const PER_SHARD: usize = 64;
-/// How often a poll is looked at that has few lanes and that nobody votes on.
+/// How often a quiet poll with few lanes is checked before it is dropped.
 const IN_VAIN_MAX: u32 = 60;
-/// Plans of before in which polls with many lanes are looked for.
+/// Number of past plans to search for polls with many lanes.
 const PLANS: u32 = 200;
 
-/// The polls that are looked after. They are known by slice, wherever it is, so
-/// that one that moved is still looked after.
+/// The tracked polls, by slice, so that they stay tracked after a migration.
 #[derive(Default)]
 pub(super) struct WidePolls {
-    known: BTreeMap<(SliceId, PollId), Looked>,
-    /// Whether plans of before were read.
+    known: BTreeMap<(SliceId, PollId), WatchedPoll>,
+    /// Whether past plans were read.
     remembers: bool,
 }
 
 /// One of them.
 #[derive(Debug, Clone, Copy)]
-struct Looked {
+struct WatchedPoll {
     /// One of its items: all have as many lanes.
     item: ItemId,
-    /// How often it was looked at since it was voted on, without finding many.
+    /// Checks since the last vote that found few lanes.
     in_vain: u32,
 }
 
 impl WidePolls {
-    /// Takes in, once, the polls that were given lanes before this process was
-    /// started.
-    pub(super) async fn remember(&mut self, plane: &ControlPlane) {
+    /// Loads, once, the polls that got lanes before this process started.
+    pub(super) async fn load_from_plans(&mut self, plane: &ControlPlane) {
         if self.remembers {
             return;
         }
         let plans = match plans::list(plane, None, None, PLANS).await {
             Ok(plans) => plans,
             Err(error) => {
-                tracing::debug!(%error, "plans cannot be read now");
+                tracing::debug!(%error, "plans cannot be read");
                 return;
             }
         };
         for plan in plans {
             if let Some(Cure::Lanes { item, .. }) = plan.value.cure {
-                self.look_after(item);
+                self.watch(item);
             }
         }
         self.remembers = true;
     }
 
-    /// Looks after a poll that was voted on. Also one that has few lanes: more
-    /// may be given to it just when nobody votes any more.
-    pub(super) fn voted(&mut self, name: &ItemName, shards: usize) {
+    /// Tracks a poll that received votes, even with few lanes: it may get more just as voting ends.
+    pub(super) fn record_vote(&mut self, name: &ItemName, shards: usize) {
         let key = (name.slice.clone(), name.poll);
         let is_known = self.known.contains_key(&key);
         if is_known || self.known.len() < PER_SHARD * shards {
-            self.look_after(name.clone());
+            self.watch(name.clone());
         }
     }
 
-    fn look_after(&mut self, name: ItemName) {
+    fn watch(&mut self, name: ItemName) {
         let item = name.item;
-        let looked = Looked { item, in_vain: 0 };
+        let looked = WatchedPoll { item, in_vain: 0 };
         self.known.insert((name.slice, name.poll), looked);
     }
 
-    /// An item of each poll on this shard that has many lanes and is not among
-    /// those told already.
-    pub(super) async fn quiet(
+    /// Samples an item of each poll on this shard that has many lanes and is not in `told`.
+    pub(super) async fn sample_quiet(
         &mut self,
         shard: &dyn VoteShard,
         here: &BTreeSet<SliceId>,
@@ -107,13 +103,14 @@ impl WidePolls {
         found
     }
 
-    /// Forgets polls whose slice is nowhere any more.
-    pub(super) fn forget_gone(&mut self, whereabouts: &Whereabouts) {
-        self.known.retain(|(slice, _), _| whereabouts.knows(slice));
+    /// Forgets polls whose slice no longer exists.
+    pub(super) fn forget_gone(&mut self, whereabouts: &SliceLocations) {
+        self.known
+            .retain(|(slice, _), _| whereabouts.has_owner(slice));
     }
 }
 
-/// The lanes of an item of an open poll, while they are many.
+/// The lanes of an item of an open poll, if it has more than the default.
 async fn wide_lanes(
     shard: &dyn VoteShard,
     slice: &SliceId,
@@ -124,20 +121,20 @@ async fn wide_lanes(
     if known.closed_at.is_some() || known.spec.options.lanes <= LANES_DEFAULT {
         return None;
     }
-    lanes_of(shard, slice, poll).await?.remove(&item)
+    fetch_lanes(shard, slice, poll).await?.remove(&item)
 }
 
 /// The votes in each lane, by item.
 pub(super) type Lanes = HashMap<ItemId, Vec<u64>>;
 
 /// The lanes of a poll's items.
-pub(super) async fn lanes_of(
+pub(super) async fn fetch_lanes(
     shard: &dyn VoteShard,
     slice: &SliceId,
     poll: PollId,
 ) -> Option<Lanes> {
     let lanes = shard.lanes(slice, poll).await.ok()?;
     let items = (0_u16..).zip(lanes);
-    let items = items.map(|(place, lanes)| (ItemId::of(poll, place), lanes));
+    let items = items.map(|(place, lanes)| (ItemId::from_position(poll, place), lanes));
     Some(items.filter(|(_, lanes)| !lanes.is_empty()).collect())
 }

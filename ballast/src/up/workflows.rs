@@ -11,7 +11,7 @@ use ballast_control_plane::migrations::{MigrationBackends, MigrationRecords};
 use ballast_control_plane::workflows::{definitions, tasks};
 use ballast_control_plane::{ControlPlane, Workflows};
 use ballast_domain::Entropy;
-use ballast_domain::answers::AroundCutover;
+use ballast_domain::call_stats::AroundCutover;
 use ballast_domain::tenant::SliceId;
 use ballast_migration_engine::ports::{DualReadStats, ReadCounts};
 use ballast_migration_engine::steps::MigrationSteps;
@@ -27,39 +27,39 @@ use crate::machine::SystemEntropy;
 
 /// The file of executions in a data directory.
 pub(crate) const FILE: &str = "executions.db";
-/// How often executions that ended long ago are looked for.
+/// How often old ended executions are removed.
 const SWEEP: Duration = Duration::from_secs(600);
 
-/// What moves reach in this process.
+/// The backends of migrations in this process.
 #[derive(Clone)]
-pub(crate) struct Reach {
+pub(crate) struct Backends {
     /// The shards.
     pub(crate) shards: Arc<dyn ShardDirectory>,
     /// The files of their closed polls.
     pub(crate) archives: Arc<dyn ArchiveDirectory>,
-    /// The router, which reads both sides while a window is open.
+    /// The router, which reads both shards during a window.
     pub(crate) router: router::RouterState,
 }
 
-/// The engine and the file it writes.
-pub(crate) struct Running {
+/// The workflow engine and its store.
+pub(crate) struct WorkflowRuntime {
     store: SqliteStore,
     engine: Engine,
 }
 
-impl Running {
-    /// Opens the file and begins to run what is due.
+impl WorkflowRuntime {
+    /// Opens the store and starts the engine.
     pub(crate) async fn start(
         data_dir: &Path,
         plane: &ControlPlane,
-        reach: &Reach,
+        reach: &Backends,
         config: &config::Workflows,
     ) -> anyhow::Result<Self> {
         let store = SqliteStore::open(&data_dir.join(FILE)).await?;
         plane.set_migration_backends(MigrationBackends {
             shards: Arc::clone(&reach.shards),
             archives: Arc::clone(&reach.archives),
-            signer: certificate_key::notary(data_dir, &SystemEntropy)?,
+            signer: certificate_key::open_certificate_signer(data_dir, &SystemEntropy)?,
         });
         let registry = tasks::with_common(HandlerRegistry::new());
         let registry = with_drains(steps(plane, reach).register(registry), plane);
@@ -67,7 +67,7 @@ impl Running {
         let settings = EngineSettings {
             worker: "up".to_owned(),
             tasks_max: config.tasks_max,
-            // Who stops a server does not wait long for it.
+            // A stopping server must not wait long.
             grace_ms: 2_000,
             random_seed: Arc::new(chance),
             ..EngineSettings::default()
@@ -84,8 +84,8 @@ impl Running {
         Ok(Self { store, engine })
     }
 
-    /// Forgets executions that ended long ago, until it is dropped.
-    pub(crate) async fn forget(engine: Engine, plane: ControlPlane, keep: Duration) {
+    /// Removes old ended executions periodically, until it is dropped.
+    pub(crate) async fn forget_ended(engine: Engine, plane: ControlPlane, keep: Duration) {
         let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
         loop {
             let before = plane.now().unix_ms().saturating_sub(keep_ms);
@@ -113,7 +113,7 @@ impl Running {
 }
 
 /// What moves do.
-fn steps(plane: &ControlPlane, reach: &Reach) -> MigrationSteps {
+fn steps(plane: &ControlPlane, reach: &Backends) -> MigrationSteps {
     MigrationSteps::new(
         Arc::new(SliceRecords::new(plane.clone())),
         Arc::new(MigrationRecords::new(plane.clone())),
@@ -141,7 +141,7 @@ impl DualReadStats for OwnRouter {
         self.0.cutover_call_stats(slice)
     }
 
-    fn forget(&self, slice: &SliceId) {
+    fn forget_ended(&self, slice: &SliceId) {
         self.0.forget_window(slice);
     }
 }

@@ -1,11 +1,10 @@
-//! The API's bodies of executions and their histories, as far as people are
-//! shown them.
+//! The parts of the API's execution bodies and histories that the views show.
 
 use ballast_domain::Timestamp;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-/// An execution; of a list's items the input and what came of it are absent.
+/// An execution. Items of a list have no input and no result.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Execution {
@@ -13,7 +12,7 @@ pub(crate) struct Execution {
     pub(crate) id: String,
     pub(crate) workflow: String,
     pub(crate) name: String,
-    pub(crate) status: Status,
+    pub(crate) status: ExecutionStatus,
     #[serde(default)]
     pub(crate) paused: bool,
     pub(crate) started_at: Timestamp,
@@ -30,7 +29,7 @@ pub(crate) struct Execution {
     pub(crate) error: Option<String>,
     pub(crate) cause: Option<String>,
     #[serde(default)]
-    pub(crate) progress: Vec<Progress>,
+    pub(crate) progress: Vec<TaskProgress>,
 }
 
 impl Execution {
@@ -43,21 +42,21 @@ impl Execution {
     }
 }
 
-/// How an execution stands.
+/// The status of an execution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
-pub(crate) enum Status {
+pub(crate) enum ExecutionStatus {
     Running,
     Succeeded,
     Failed,
     TimedOut,
     Aborted,
-    /// One that a newer server knows.
+    /// A status added by a newer server.
     #[serde(other)]
     Unknown,
 }
 
-impl Status {
+impl ExecutionStatus {
     /// As the API writes it.
     pub(crate) fn as_str(self) -> &'static str {
         match self {
@@ -70,19 +69,19 @@ impl Status {
         }
     }
 
-    /// Whether nothing will happen any more.
+    /// Whether the execution has ended.
     pub(crate) fn is_ended(self) -> bool {
         self != Self::Running
     }
 }
 
-/// Where a run of an execution stands.
+/// The position of one branch of an execution.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Position {
     pub(crate) state: String,
-    pub(crate) doing: Doing,
-    /// How often the state was tried before.
+    pub(crate) doing: PositionActivity,
+    /// How often the state has been retried.
     #[serde(default)]
     pub(crate) attempt: u64,
     pub(crate) entered_at: Timestamp,
@@ -93,10 +92,10 @@ pub(crate) struct Position {
     pub(crate) iterations: Vec<Iteration>,
 }
 
-/// What a run does in its state.
+/// What a branch does in its state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Doing {
+pub(crate) enum PositionActivity {
     Ready,
     Working,
     AwaitingCallback,
@@ -114,10 +113,10 @@ pub(crate) struct Iteration {
     pub(crate) index: u64,
 }
 
-/// How far a task is.
+/// The progress of a task.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Progress {
+pub(crate) struct TaskProgress {
     pub(crate) state: String,
     #[serde(default)]
     pub(crate) task: u64,
@@ -134,7 +133,7 @@ pub(crate) struct Progress {
 /// A page of a history.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct History {
+pub(crate) struct HistoryPage {
     pub(crate) events: Vec<HistoryEvent>,
     pub(crate) next_token: Option<String>,
 }
@@ -154,7 +153,7 @@ pub(crate) struct HistoryEvent {
 }
 
 impl HistoryEvent {
-    /// Its details: they are under a name that hangs on its type.
+    /// Its details, in a field named after the event's type.
     pub(crate) fn details(&self) -> Option<&Map<String, Value>> {
         let named = self
             .rest
@@ -180,7 +179,7 @@ impl HistoryEvent {
         self.detail("name")
     }
 
-    /// Whether it tells that something in an execution went wrong.
+    /// Whether a task or state failed.
     pub(crate) fn is_failure(&self) -> bool {
         let ends = ["Failed", "TimedOut"];
         !self.kind.starts_with("Execution") && ends.iter().any(|end| self.kind.ends_with(end))
@@ -189,6 +188,6 @@ impl HistoryEvent {
 
 /// The definition that an execution runs.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Definition {
+pub(crate) struct DefinitionBody {
     pub(crate) definition: Value,
 }

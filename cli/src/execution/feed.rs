@@ -1,83 +1,83 @@
-//! What is heard of an execution: each change as it comes, for as long as it
-//! runs. A connection that is lost is made again.
+//! Streams the changes of an execution until it ends; reconnects when the connection is lost.
 
 use std::time::Duration;
 
 use tokio::sync::mpsc::Sender;
 
 use super::body::{Execution, HistoryEvent};
-use super::history_after;
+use super::fetch_history_after;
 use crate::client::Client;
-use crate::failure::Failure;
-use crate::listen::{Listening, unknown};
+use crate::failure::CliError;
+use crate::listen::{EventListener, unreadable_event};
 
-/// Something that was heard.
+/// An update from the stream.
 #[derive(Debug)]
-pub(super) enum Heard {
-    /// How the execution stands now.
-    Seen(Box<Seen>),
-    /// The connection is lost; it is tried again.
-    Lost(Failure),
+pub(super) enum FeedEvent {
+    /// The execution changed.
+    Changed(Box<ExecutionSnapshot>),
+    /// The connection is lost; the feed reconnects.
+    Disconnected(CliError),
 }
 
-/// How an execution stands, and what happened since.
+/// The state of an execution, and the events since the last snapshot.
 #[derive(Debug)]
-pub(super) struct Seen {
+pub(super) struct ExecutionSnapshot {
     pub(super) execution: Execution,
-    /// The API's own words.
+    /// The API's own document.
     pub(super) document: String,
-    /// Events that were not told before, in their order.
+    /// New events, in order.
     pub(super) events: Vec<HistoryEvent>,
 }
 
-/// Whose changes are to be heard, and how.
-pub(super) struct Feed<'a> {
+/// Which execution to stream, and how.
+pub(super) struct ExecutionFeed<'a> {
     pub(super) client: &'a Client,
     pub(super) id: &'a str,
-    /// Whether the history is asked for as well.
+    /// Whether to fetch the history too.
     pub(super) history: bool,
     pub(super) patience: Duration,
-    /// Whether the server was there a moment ago.
-    pub(super) met: bool,
-    pub(super) listener: Sender<Heard>,
+    /// Whether the server was reachable a moment ago.
+    pub(super) was_reachable: bool,
+    pub(super) listener: Sender<FeedEvent>,
 }
 
-impl Feed<'_> {
+impl ExecutionFeed<'_> {
     /// Listens until the execution has ended.
-    pub(super) async fn run(self) -> Result<(), Failure> {
-        let listening = Listening {
+    pub(super) async fn run(self) -> Result<(), CliError> {
+        let listening = EventListener {
             client: self.client,
             path: &["executions", self.id, "watch"],
             patience: self.patience,
-            met: self.met,
+            was_reachable: self.was_reachable,
         };
         let mut last = 0;
-        let sent = async |sent: crate::sse::Sent| {
+        let sent = async |sent: crate::sse::ServerEvent| {
             if sent.event != "execution" && sent.event != "end" {
                 return Ok(false);
             }
-            let execution: Execution = serde_json::from_str(&sent.data).map_err(unknown)?;
+            let execution: Execution =
+                serde_json::from_str(&sent.data).map_err(unreadable_event)?;
             let length = execution.history_length;
             let events = if self.history && length > last {
-                history_after(self.client, self.id, last, length).await?
+                fetch_history_after(self.client, self.id, last, length).await?
             } else {
                 Vec::new()
             };
             last = events.last().map_or(last, |event| event.id);
-            let seen = Seen {
+            let snapshot = ExecutionSnapshot {
                 execution,
                 document: sent.data,
                 events,
             };
-            self.tell(Heard::Seen(Box::new(seen))).await;
+            self.publish(FeedEvent::Changed(Box::new(snapshot))).await;
             Ok(sent.event == "end")
         };
-        let lost = async |failure| self.tell(Heard::Lost(failure)).await;
+        let lost = async |failure| self.publish(FeedEvent::Disconnected(failure)).await;
         listening.run(sent, lost).await
     }
 
-    async fn tell(&self, heard: Heard) {
-        // Who listens no more has stopped us already.
-        let _ = self.listener.send(heard).await;
+    async fn publish(&self, event: FeedEvent) {
+        // If the receiver is gone, this task is being dropped too.
+        let _ = self.listener.send(event).await;
     }
 }

@@ -1,72 +1,71 @@
-//! The live view of an execution: what is known of it, drawn again whenever
-//! something changes. What is drawn is decided in `view/watch`.
+//! The live view of an execution, redrawn on every change. `view/watch` decides what it shows.
 
 use ballast_domain::Timestamp;
 use ballast_state_machines::language::Definition;
 
 use super::body::{Execution, HistoryEvent};
-use super::story::Story;
-use crate::failure::Failure;
+use super::state_history::StateHistory;
+use crate::failure::CliError;
 use crate::now::now;
 use crate::output::Screen;
 use crate::paint::Painter;
-use crate::view::watch::{Link, Scene, frame};
+use crate::view::watch::{Connection, ExecutionScene, frame};
 
 /// A live view.
-pub(super) struct Live<'a> {
+pub(super) struct LiveExecution<'a> {
     screen: &'a Screen,
     painter: Painter,
     definition: Definition,
-    story: Story,
+    story: StateHistory,
     execution: Option<Execution>,
-    link: Link,
+    link: Connection,
 }
 
-impl<'a> Live<'a> {
-    /// A view that shows nothing yet.
+impl<'a> LiveExecution<'a> {
+    /// An empty view.
     pub(super) fn new(screen: &'a Screen, definition: Definition) -> Self {
         Self {
             screen,
             painter: Painter::new(),
             definition,
-            story: Story::default(),
+            story: StateHistory::default(),
             execution: None,
-            link: Link::Fine,
+            link: Connection::Up,
         }
     }
 
-    /// Shows how it stands now.
-    pub(super) fn seen(
+    /// Shows the new state.
+    pub(super) fn update(
         &mut self,
         execution: &Execution,
         events: &[HistoryEvent],
-    ) -> Result<(), Failure> {
+    ) -> Result<(), CliError> {
         for event in events {
-            self.story.take(event);
+            self.story.apply(event);
         }
         self.execution = Some(execution.clone());
         let at = now();
-        self.link = self.link.back(at);
+        self.link = self.link.restore(at);
         self.draw_at(at)
     }
 
-    /// Shows that nothing is heard.
-    pub(super) fn lost(&mut self) -> Result<(), Failure> {
+    /// Shows that the connection is lost.
+    pub(super) fn mark_disconnected(&mut self) -> Result<(), CliError> {
         let at = now();
-        self.link = self.link.lost(at);
+        self.link = self.link.lose(at);
         self.draw_at(at)
     }
 
-    /// Shows what has changed with time alone.
-    pub(super) fn draw(&mut self) -> Result<(), Failure> {
+    /// Redraws, because elapsed times changed.
+    pub(super) fn redraw(&mut self) -> Result<(), CliError> {
         self.draw_at(now())
     }
 
-    fn draw_at(&mut self, now: Timestamp) -> Result<(), Failure> {
+    fn draw_at(&mut self, now: Timestamp) -> Result<(), CliError> {
         let Some(execution) = &self.execution else {
             return Ok(());
         };
-        let scene = Scene {
+        let scene = ExecutionScene {
             execution,
             definition: &self.definition,
             story: &self.story,

@@ -9,10 +9,10 @@
 
 pub(crate) mod body;
 mod feed;
-mod given;
+mod json_argument;
 mod live;
 mod start;
-pub(crate) mod story;
+pub(crate) mod state_history;
 pub(crate) mod watch;
 
 use std::time::Duration;
@@ -21,58 +21,57 @@ use ballast_domain::bounds::PAGE_ITEMS_MAX;
 use ballast_state_machines::language;
 use clap::{Args, Subcommand, ValueEnum};
 
-use super::args::{Fields, Paging};
-use super::client::{Client, Names, Reply, Request};
-use super::failure::{Failure, Verdict};
+use super::args::{JsonFields, PagingArgs};
+use super::client::{Client, ListFields, Reply, Request};
+use super::failure::{CliError, CommandOutcome};
 use super::view::{self, executions, history};
 use super::{Remote, help};
-use body::{Definition, Execution, History, HistoryEvent};
-use watch::{Following, Manner};
+use body::{DefinitionBody, Execution, HistoryEvent, HistoryPage};
+use watch::{ExecutionWatch, WatchMode};
 
-/// As Step Functions calls the parts of a history.
-const HISTORY: Names = Names {
+/// The field names of a history, as in Step Functions.
+const HISTORY: ListFields = ListFields {
     items: "events",
     next: "nextToken",
 };
-/// Events that are read to mark a drawing: those before are of no use to a
-/// person who looks now.
+/// The maximum number of events read to mark a drawing; older events are ignored.
 const EVENTS_MAX: usize = 20_000;
 
-/// What can be done with executions.
+/// Commands on executions.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::EXECUTION)]
 pub(crate) enum ExecutionCommand {
     /// Start a workflow
     #[command(after_help = help::EXECUTION_START)]
-    Start(start::Start),
+    Start(start::StartArgs),
     /// List executions, newest first
     #[command(after_help = help::EXECUTION_LIST)]
     List {
-        /// Only those of this workflow
+        /// Only executions of this workflow
         #[arg(long)]
         workflow: Option<String>,
-        /// Only those that stand so
+        /// Only executions with this status
         #[arg(long)]
-        status: Option<Status>,
+        status: Option<ExecutionStatusFilter>,
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
-    /// Show an execution: how it stands, where, and what came of it
+    /// Show an execution: its status, position and result
     #[command(after_help = help::EXECUTION_SHOW)]
     Show {
         /// The execution
         id: String,
     },
-    /// Show what happened in an execution, event by event
+    /// Show the events of an execution
     #[command(after_help = help::EXECUTION_HISTORY)]
     History {
         /// The execution
         id: String,
-        /// The newest event first
+        /// Show the newest event first
         #[arg(long)]
         newest_first: bool,
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
     /// Watch an execution live until it ends
     #[command(after_help = help::EXECUTION_WATCH)]
@@ -80,89 +79,89 @@ pub(crate) enum ExecutionCommand {
         /// The execution
         id: String,
         #[command(flatten)]
-        patience: Patience,
+        patience: ReconnectArgs,
     },
-    /// Begin nothing further in an execution until it is resumed
+    /// Pause an execution: no new task starts until it is resumed
     #[command(after_help = help::EXECUTION_PAUSE)]
-    Pause(Wish),
-    /// Let a paused execution go on
+    Pause(ExecutionChangeArgs),
+    /// Resume a paused execution
     #[command(after_help = help::EXECUTION_RESUME)]
-    Resume(Wish),
-    /// End an execution
+    Resume(ExecutionChangeArgs),
+    /// Cancel an execution
     #[command(after_help = help::EXECUTION_CANCEL)]
     Cancel {
         #[command(flatten)]
-        wish: Wish,
+        wish: ExecutionChangeArgs,
         /// The name of the error it ends with
         #[arg(long, value_name = "NAME")]
         error: Option<String>,
-        /// Why it is ended, as it will be read in its history
+        /// Cause, recorded in its history
         #[arg(long, value_name = "TEXT")]
         cause: Option<String>,
     },
-    /// Answer a task that waits for a signal, such as an approval
+    /// Send the result of a task that waits for a signal, such as an approval
     #[command(after_help = help::EXECUTION_SIGNAL)]
     Signal {
         #[command(flatten)]
-        wish: Wish,
+        wish: ExecutionChangeArgs,
         #[command(flatten)]
-        answer: Answer,
+        answer: SignalArgs,
     },
-    /// Tell that a task which waits for a signal is alive, and how far it is
+    /// Report that a task waiting for a signal is alive, and its progress
     #[command(after_help = help::EXECUTION_HEARTBEAT)]
     Heartbeat {
         /// The execution
         id: String,
         #[command(flatten)]
-        sign: SignOfLife,
+        sign: HeartbeatArgs,
     },
 }
 
-/// How long a lost connection is bridged.
+/// How long to reconnect.
 #[derive(Debug, Clone, Args)]
-pub(crate) struct Patience {
-    /// How long to try again when the connection is lost
+pub(crate) struct ReconnectArgs {
+    /// How long to keep reconnecting after the connection is lost
     #[arg(long, value_name = "TIME", default_value = "5m")]
     #[arg(value_parser = crate::time::parse_duration)]
     pub(crate) patience: Duration,
 }
 
-/// Something that is wished of an execution.
+/// An execution to change, and why.
 #[derive(Debug, Args)]
-pub(crate) struct Wish {
+pub(crate) struct ExecutionChangeArgs {
     /// The execution
     id: String,
-    /// Why: kept with the change in the audit log
+    /// Reason, recorded in the audit log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
-/// How far a task is that waits for a signal.
+/// The progress of a task that waits for a signal.
 #[derive(Debug, Args)]
-pub(crate) struct SignOfLife {
-    /// The state whose task it is; not needed when only one waits
+pub(crate) struct HeartbeatArgs {
+    /// The state of the task; optional if only one task waits
     #[arg(long)]
     state: Option<String>,
     /// The task's token, instead of the state
     #[arg(long, conflicts_with = "state")]
     token: Option<String>,
-    /// How much is done
+    /// Units done
     #[arg(long, value_name = "N")]
     done: Option<u64>,
-    /// How much there is
+    /// Units in total
     #[arg(long, value_name = "N")]
     total: Option<u64>,
-    /// What is counted
+    /// Name of the unit
     #[arg(long)]
     unit: Option<String>,
-    /// What is being done
+    /// Note on the current work
     #[arg(long, value_name = "TEXT")]
     note: Option<String>,
 }
 
-impl SignOfLife {
-    fn fields(&self) -> Fields {
-        Fields::default()
+impl HeartbeatArgs {
+    fn fields(&self) -> JsonFields {
+        JsonFields::default()
             .with("state", self.state.as_ref())
             .with("token", self.token.as_ref())
             .with("done", self.done)
@@ -172,29 +171,29 @@ impl SignOfLife {
     }
 }
 
-/// What a waiting task is told.
+/// The result of a task that waits for a signal.
 #[derive(Debug, Args)]
-pub(crate) struct Answer {
-    /// The state whose task waits; not needed when only one waits
+pub(crate) struct SignalArgs {
+    /// The state of the task; optional if only one task waits
     #[arg(long)]
     state: Option<String>,
-    /// The token that the task was given, in place of the state
+    /// The task's token, instead of the state
     #[arg(long, conflicts_with = "state")]
     token: Option<String>,
-    /// What it answers: JSON, @FILE, or - for the standard input; {} when absent
+    /// The task's output: JSON, @FILE, or - for standard input [default: {}]
     #[arg(long, value_name = "JSON|@FILE")]
     output: Option<String>,
-    /// The name of the error it fails with, in place of an output
+    /// Fail the task with this error name instead
     #[arg(long, value_name = "NAME", conflicts_with = "output")]
     error: Option<String>,
-    /// Why it fails
+    /// Cause of the error
     #[arg(long, value_name = "TEXT", requires = "error")]
     cause: Option<String>,
 }
 
-/// How executions can stand.
+/// Statuses to filter by.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-pub(crate) enum Status {
+pub(crate) enum ExecutionStatusFilter {
     Running,
     Succeeded,
     Failed,
@@ -202,7 +201,7 @@ pub(crate) enum Status {
     Aborted,
 }
 
-impl Status {
+impl ExecutionStatusFilter {
     fn as_str(self) -> &'static str {
         match self {
             Self::Running => "RUNNING",
@@ -214,13 +213,13 @@ impl Status {
     }
 }
 
-impl Wish {
+impl ExecutionChangeArgs {
     async fn send(
         self,
         remote: &Remote,
         verb: &str,
-        fields: Option<Fields>,
-    ) -> Result<Reply, Failure> {
+        fields: Option<JsonFields>,
+    ) -> Result<Reply, CliError> {
         let request = Request::post(&["executions", &self.id, verb]).query("reason", self.reason);
         let request = match fields {
             Some(fields) => request.body(fields.value()),
@@ -230,22 +229,23 @@ impl Wish {
     }
 }
 
-impl Answer {
-    fn fields(self) -> Result<Fields, Failure> {
-        let fields = Fields::default()
+impl SignalArgs {
+    fn fields(self) -> Result<JsonFields, CliError> {
+        let fields = JsonFields::default()
             .with("state", self.state)
             .with("token", self.token);
         if self.error.is_some() {
             return Ok(fields.with("error", self.error).with("cause", self.cause));
         }
-        let output = given::json("--output", self.output.as_deref().unwrap_or("{}"))?;
+        let output =
+            json_argument::parse_json_argument("--output", self.output.as_deref().unwrap_or("{}"))?;
         Ok(fields.with("output", Some(output)))
     }
 }
 
 impl ExecutionCommand {
-    /// Does it.
-    pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let (client, screen) = (&remote.client, &remote.screen);
         match self {
             Self::Start(start) => return start.run(remote).await,
@@ -256,24 +256,24 @@ impl ExecutionCommand {
             } => {
                 let request = Request::get(&["executions"])
                     .query("workflow", workflow)
-                    .query("status", status.map(Status::as_str));
+                    .query("status", status.map(ExecutionStatusFilter::as_str));
                 let reply = client.list(request, &paging, PAGE_ITEMS_MAX).await?;
-                let empty = "no such executions; start one: ballast execution start WORKFLOW";
-                view::list(screen, &reply, executions::table, empty)?;
+                let empty = "no executions match; start one: ballast execution start WORKFLOW";
+                view::list(screen, &reply, executions::execution_table, empty)?;
             }
             Self::Show { id } => {
                 let reply = client.send(Request::get(&["executions", &id])).await?;
-                view::show(screen, &reply, executions::facts)?;
+                view::show(screen, &reply, executions::execution_facts)?;
             }
             Self::History {
                 id,
                 newest_first,
                 paging,
-            } => told(remote, &id, newest_first, &paging).await?,
+            } => show_history(remote, &id, newest_first, &paging).await?,
             Self::Watch { id, patience } => {
-                let following = Following {
+                let following = ExecutionWatch {
                     id,
-                    manner: Manner::Shown,
+                    manner: WatchMode::Visible,
                     patience: patience.patience,
                     from_start: false,
                 };
@@ -281,82 +281,84 @@ impl ExecutionCommand {
             }
             Self::Pause(wish) => {
                 let reply = wish.send(remote, "pause", None).await?;
-                view::show(screen, &reply, executions::line)?;
+                view::show(screen, &reply, executions::summary_line)?;
             }
             Self::Resume(wish) => {
                 let reply = wish.send(remote, "resume", None).await?;
-                view::show(screen, &reply, executions::line)?;
+                view::show(screen, &reply, executions::summary_line)?;
             }
             Self::Cancel { wish, error, cause } => {
-                let fields = Fields::default().with("error", error).with("cause", cause);
+                let fields = JsonFields::default()
+                    .with("error", error)
+                    .with("cause", cause);
                 let reply = wish.send(remote, "cancel", Some(fields)).await?;
-                view::show(screen, &reply, executions::line)?;
+                view::show(screen, &reply, executions::summary_line)?;
             }
             Self::Signal { wish, answer } => {
                 let reply = wish.send(remote, "signal", Some(answer.fields()?)).await?;
-                view::show(screen, &reply, executions::line)?;
+                view::show(screen, &reply, executions::summary_line)?;
             }
             Self::Heartbeat { id, sign } => {
-                let wish = Wish { id, reason: None };
+                let wish = ExecutionChangeArgs { id, reason: None };
                 let reply = wish.send(remote, "heartbeat", Some(sign.fields())).await?;
-                view::show(screen, &reply, executions::line)?;
+                view::show(screen, &reply, executions::summary_line)?;
             }
         }
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 }
 
 /// Shows a history.
-async fn told(
+async fn show_history(
     remote: &Remote,
     id: &str,
     newest_first: bool,
-    paging: &Paging,
-) -> Result<(), Failure> {
+    paging: &PagingArgs,
+) -> Result<(), CliError> {
     let (client, screen) = (&remote.client, &remote.screen);
     let request = Request::get(&["executions", id, "history"])
         .query("newestFirst", newest_first.then_some(true));
     let reply = client
-        .list_of(HISTORY, request, paging, PAGE_ITEMS_MAX)
+        .list_with_fields(HISTORY, request, paging, PAGE_ITEMS_MAX)
         .await?;
     if screen.json {
         return screen.data(&reply.bytes);
     }
-    let page: History = reply.read()?;
+    let page: HistoryPage = reply.read()?;
     let described = client.send(Request::get(&["executions", id])).await?;
     let execution: Execution = described.read()?;
-    screen.data(history::table(screen, execution.started_at, &page.events).as_bytes())?;
+    screen.data(history::history_table(screen, execution.started_at, &page.events).as_bytes())?;
     if let Some(cursor) = page.next_token {
-        let more = format!("there are more: --all, or the next page with --cursor {cursor}");
+        let more = format!("more items: --all, or --cursor {cursor} for the next page");
         screen.note(&screen.dim(&more));
     }
     Ok(())
 }
 
 /// The definition that an execution runs.
-pub(crate) async fn definition_of(
+pub(crate) async fn fetch_definition(
     client: &Client,
     id: &str,
-) -> Result<language::Definition, Failure> {
+) -> Result<language::DefinitionBody, CliError> {
     let request = Request::get(&["executions", id, "definition"]);
-    let body: Definition = client.send(request).await?.read()?;
-    language::Definition::parse(&body.definition.to_string()).map_err(|problems| {
+    let body: DefinitionBody = client.send(request).await?.read()?;
+    language::DefinitionBody::parse(&body.definition.to_string()).map_err(|problems| {
         let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
-        Failure::local(format!(
-            "this version of ballast cannot draw it: {}",
+        CliError::local(format!(
+            "this version of ballast cannot draw the definition: {}",
             told.join("; ")
         ))
     })
 }
 
-/// The events after one, in their order; of very many the newest. `length` is
-/// how many there are in all, as far as is known.
-pub(crate) async fn history_after(
+/// Fetches the events after one, in order; at most the newest `EVENTS_MAX`. `length` is the number
+/// of events known so far.
+pub(crate) async fn fetch_history_after(
     client: &Client,
     id: &str,
     after: u64,
     length: u64,
-) -> Result<Vec<HistoryEvent>, Failure> {
+) -> Result<Vec<HistoryEvent>, CliError> {
     let missing = length.saturating_sub(after);
     let request = Request::get(&["executions", id, "history"])
         .query("newestFirst", Some(true))
@@ -365,7 +367,7 @@ pub(crate) async fn history_after(
     let mut cursor: Option<String> = None;
     loop {
         let request = request.clone().query("cursor", cursor.as_ref());
-        let page: History = client.send(request).await?.read()?;
+        let page: HistoryPage = client.send(request).await?.read()?;
         let reached = page.events.iter().any(|event| event.id <= after + 1);
         found.extend(page.events.into_iter().filter(|event| event.id > after));
         cursor = page.next_token;

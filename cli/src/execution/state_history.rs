@@ -1,8 +1,8 @@
-//! What a history tells of the states: which were left, which failed, and
-//! what happened in words. Pure: events in, marks and words out.
+//! Derives the state of each workflow state from a history: completed, failed or stopped. Pure:
+//! events in, marks out.
 //!
-//! An event names the event that led to it, not always its state: whose it is
-//! is found by going back to the state that was entered.
+//! An event names the event that caused it, not always its state. To find the state, follow the
+//! causes back to the event that entered it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,21 +12,21 @@ use ballast_state_machines::language::draw::Marks;
 
 use super::body::{Execution, HistoryEvent};
 
-/// Steps that are gone back at the most: no state has a longer way.
+/// Maximum number of causes to follow; no state has a longer chain.
 const BACK_MAX: usize = 100_000;
 
-/// What was told so far.
+/// The states of an execution, as far as its events are known.
 #[derive(Debug, Default)]
 pub(crate) struct StateHistory {
     last: u64,
     events: BTreeMap<u64, RecordedEvent>,
-    /// States that were entered and not yet left, by the event.
+    /// States entered and not yet left, by the event that entered them.
     open: BTreeMap<u64, String>,
     done: BTreeSet<String>,
     failed: BTreeSet<String>,
-    /// Those it was in when it was stopped from outside.
+    /// States that were active when the execution was stopped from outside.
     stopped: BTreeSet<String>,
-    /// Why the last try of a state failed.
+    /// Why the last attempt of a state failed.
     failures: BTreeMap<String, String>,
 }
 
@@ -49,15 +49,15 @@ pub(crate) struct StateEvent {
 pub(crate) enum StateChange {
     Entered,
     Left,
-    /// It failed and another state takes over.
+    /// It failed and a catcher handled the error.
     Caught(String),
-    /// A try failed.
+    /// An attempt failed.
     Failed(String),
     TriedAgain,
 }
 
 impl StateHistory {
-    /// Goes on with an event; one that was told already changes nothing.
+    /// Applies an event; ignores events that were applied before.
     pub(crate) fn apply(&mut self, event: &HistoryEvent) -> Option<StateEvent> {
         if event.id <= self.last {
             return None;
@@ -103,7 +103,7 @@ impl StateHistory {
             self.done.insert(name.to_owned());
             return StateChange::Left;
         };
-        // Within a Parallel or Map the states that brought it down, too.
+        // In a Parallel or Map, also the states that made it fail.
         for state in inner.into_iter().chain([name.to_owned()]) {
             self.done.remove(&state);
             self.failed.insert(state);
@@ -111,8 +111,8 @@ impl StateHistory {
         StateChange::Caught(error)
     }
 
-    /// The end of the execution: what brought it down has failed, and what
-    /// else it was in was stopped.
+    /// Ends the execution: the states that caused the failure failed, all other open states were
+    /// stopped.
     fn end_execution(&mut self, event: &HistoryEvent) {
         let failed: Vec<u64> = match event.kind.as_str() {
             "ExecutionFailed" => self.events_back_to(event.previous_event_id, ""),
@@ -127,7 +127,7 @@ impl StateHistory {
             .extend(std::mem::take(&mut self.open).into_values());
     }
 
-    /// The events back to where a state was entered, or to the beginning.
+    /// The events back to the one that entered the state, or to the start.
     fn events_back_to(&self, from: u64, name: &str) -> Vec<u64> {
         let mut way = Vec::new();
         let mut at = from;
@@ -145,7 +145,7 @@ impl StateHistory {
         self.events.get(&id)?.failure.as_deref()
     }
 
-    /// The state that an event is about.
+    /// The state that an event belongs to.
     pub(crate) fn find_state(&self, from: u64) -> Option<String> {
         let mut at = from;
         for _ in 0..BACK_MAX {
@@ -153,7 +153,7 @@ impl StateHistory {
             if let Some(name) = &kept.entered {
                 return Some(name.clone());
             }
-            // What follows is no longer within the state.
+            // Later events no longer belong to the state.
             if kept.left {
                 return None;
             }
@@ -162,13 +162,13 @@ impl StateHistory {
         None
     }
 
-    /// Why the last try of a state failed, if one did.
+    /// Why the last attempt of a state failed, if it did.
     pub(crate) fn last_failure(&self, state: &str) -> Option<&str> {
         self.failures.get(state).map(String::as_str)
     }
 
-    /// How a drawing is to be marked: with where the execution stands, and
-    /// for a workflow that comes with Ballast without helper states.
+    /// The marks for a drawing: the current positions; helper states of built-in workflows are
+    /// folded.
     pub(crate) fn drawing_marks(&self, execution: &Execution, definition: &Definition) -> Marks {
         let folded = BuiltInWorkflow::find(&execution.workflow).is_some();
         let current = execution.position.iter().map(|at| at.state.clone());
@@ -183,7 +183,7 @@ impl StateHistory {
     }
 }
 
-/// The error that an event tells, in few words.
+/// The error of an event, in a few words.
 fn describe_error(event: &HistoryEvent) -> String {
     let error = event.detail("error").unwrap_or_default();
     match event.detail("cause").filter(|cause| !cause.is_empty()) {

@@ -1,144 +1,154 @@
-//! Following an execution to its end: in a terminal as a live view, in a pipe
-//! line by line, with `--json` as one document per line, or in silence.
+//! Watches an execution until it ends: as a live view on a terminal, line by line in a pipe, as one
+//! document per line with `--json`, or silently.
 
 use std::time::Duration;
 
 use tokio::sync::mpsc;
 
-use super::body::Status;
-use super::definition_of;
-use super::feed::{Feed, Heard, Seen};
-use super::live::Live;
+use super::body::ExecutionStatus;
+use super::feed::{ExecutionFeed, ExecutionSnapshot, FeedEvent};
+use super::fetch_definition;
+use super::live::LiveExecution;
 use crate::Remote;
-use crate::failure::{Failure, Verdict};
+use crate::failure::{CliError, CommandOutcome};
 use crate::now::now;
 use crate::output::Screen;
 use crate::view::executions;
-use crate::view::watch::told::Teller;
+use crate::view::watch::log::ExecutionLog;
 
-/// How often a live view is drawn at least: times go on.
+/// How often the live view is redrawn at least, for elapsed times.
 const TICK: Duration = Duration::from_secs(1);
 
-/// An execution that is followed.
+/// An execution to watch.
 #[derive(Debug)]
-pub(super) struct Following {
+pub(super) struct ExecutionWatch {
     pub(super) id: String,
-    pub(super) manner: Manner,
+    pub(super) manner: WatchMode,
     pub(super) patience: Duration,
-    /// Whether it was started just now: then all that happened is told, and
-    /// the server is known to be there.
+    /// Whether this command started it: then the watch shows all events, and the server is known to
+    /// be reachable.
     pub(super) from_start: bool,
 }
 
-/// Whether something is shown on the way.
+/// Whether to show progress.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Manner {
+pub(super) enum WatchMode {
     Silent,
-    Shown,
+    Visible,
 }
 
-/// Where it is shown.
-enum Shown<'a> {
+/// How updates are shown.
+enum WatchView<'a> {
     Nowhere,
     /// One document per line.
     Documents(String),
-    Lines(Teller),
-    Live(Box<Live<'a>>),
+    Lines(ExecutionLog),
+    Live(Box<LiveExecution<'a>>),
 }
 
-impl Following {
-    /// Follows it.
-    pub(super) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+impl ExecutionWatch {
+    /// Watches until the end.
+    pub(super) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let screen = &remote.screen;
-        let mut shown = self.shown(remote).await?;
-        let (listener, mut heard) = mpsc::channel(64);
-        let feed = Feed {
+        let mut view = self.open_view(remote).await?;
+        let (listener, mut updates) = mpsc::channel(64);
+        let feed = ExecutionFeed {
             client: &remote.client,
             id: &self.id,
-            history: matches!(shown, Shown::Lines(_) | Shown::Live(_)),
+            history: matches!(view, WatchView::Lines(_) | WatchView::Live(_)),
             patience: self.patience,
-            met: self.from_start,
+            was_reachable: self.from_start,
             listener,
         };
         let feeding = feed.run();
         tokio::pin!(feeding);
-        let mut fed: Option<Result<(), Failure>> = None;
-        let mut last: Option<Box<Seen>> = None;
+        let mut fed: Option<Result<(), CliError>> = None;
+        let mut last: Option<Box<ExecutionSnapshot>> = None;
         let mut ticks = tokio::time::interval(TICK);
-        let stop = interrupted();
+        let stop = wait_for_interrupt();
         tokio::pin!(stop);
         loop {
             tokio::select! {
                 biased;
                 () = &mut stop => {
-                    shown.leave(screen);
-                    return Ok(Verdict::Interrupted);
+                    view.close(screen);
+                    return Ok(CommandOutcome::Interrupted);
                 }
                 done = &mut feeding, if fed.is_none() => fed = Some(done),
-                news = heard.recv() => match news {
-                    Some(Heard::Seen(seen)) => {
-                        shown.seen(screen, &seen)?;
-                        last = Some(seen);
+                update = updates.recv() => match update {
+                    Some(FeedEvent::Changed(snapshot)) => {
+                        view.update(screen, &snapshot)?;
+                        last = Some(snapshot);
                     }
-                    Some(Heard::Lost(failure)) => shown.lost(screen, &failure)?,
+                    Some(FeedEvent::Disconnected(failure)) => view.mark_disconnected(screen, &failure)?,
                     None => break,
                 },
-                _ = ticks.tick() => shown.tick()?,
+                _ = ticks.tick() => view.tick()?,
             }
         }
-        drop(shown);
+        drop(view);
         if let Some(Err(failure)) = fed {
             return Err(failure);
         }
         match last {
-            Some(seen) => self.end(screen, &seen),
-            None => Err(Failure::local("the stream held nothing".to_owned())),
+            Some(snapshot) => self.report_result(screen, &snapshot),
+            None => Err(CliError::local("the event stream was empty".to_owned())),
         }
     }
 
-    async fn shown<'a>(&self, remote: &'a Remote) -> Result<Shown<'a>, Failure> {
+    async fn open_view<'a>(&self, remote: &'a Remote) -> Result<WatchView<'a>, CliError> {
         let screen = &remote.screen;
-        Ok(if self.manner == Manner::Silent {
-            Shown::Nowhere
+        Ok(if self.manner == WatchMode::Silent {
+            WatchView::Nowhere
         } else if screen.json {
-            Shown::Documents(String::new())
-        } else if screen.terminal && !is_dumb() {
-            let definition = definition_of(&remote.client, &self.id).await?;
-            Shown::Live(Box::new(Live::new(screen, definition)))
+            WatchView::Documents(String::new())
+        } else if screen.terminal && !is_dumb_terminal() {
+            let definition = fetch_definition(&remote.client, &self.id).await?;
+            WatchView::Live(Box::new(LiveExecution::new(screen, definition)))
         } else {
-            Shown::Lines(Teller::new(self.from_start))
+            WatchView::Lines(ExecutionLog::new(self.from_start))
         })
     }
 
-    /// Tells what came of it.
-    fn end(&self, screen: &Screen, seen: &Seen) -> Result<Verdict, Failure> {
-        let execution = &seen.execution;
-        let good = execution.status == Status::Succeeded;
+    /// Reports the result.
+    fn report_result(
+        &self,
+        screen: &Screen,
+        snapshot: &ExecutionSnapshot,
+    ) -> Result<CommandOutcome, CliError> {
+        let execution = &snapshot.execution;
+        let good = execution.status == ExecutionStatus::Succeeded;
         match self.manner {
-            Manner::Silent if screen.json => screen.data(seen.document.as_bytes())?,
-            Manner::Silent if !good => screen.note(&executions::ended(screen, execution)),
-            Manner::Silent => screen.data(executions::output(screen, execution).as_bytes())?,
-            Manner::Shown if screen.json => {}
-            // The view above says how it ended.
-            Manner::Shown if screen.terminal && !is_dumb() => {
-                screen.data(format!("\n{}", executions::result(screen, execution)).as_bytes())?;
+            WatchMode::Silent if screen.json => screen.data(snapshot.document.as_bytes())?,
+            WatchMode::Silent if !good => screen.note(&executions::describe_end(screen, execution)),
+            WatchMode::Silent => {
+                screen.data(executions::render_output(screen, execution).as_bytes())?
             }
-            Manner::Shown => screen.data(executions::ended(screen, execution).as_bytes())?,
+            WatchMode::Visible if screen.json => {}
+            // The live view already shows the status.
+            WatchMode::Visible if screen.terminal && !is_dumb_terminal() => {
+                screen.data(
+                    format!("\n{}", executions::describe_result(screen, execution)).as_bytes(),
+                )?;
+            }
+            WatchMode::Visible => {
+                screen.data(executions::describe_end(screen, execution).as_bytes())?
+            }
         }
         Ok(if good {
-            Verdict::Done
+            CommandOutcome::Done
         } else {
-            Verdict::Negative
+            CommandOutcome::Negative
         })
     }
 }
 
-impl Shown<'_> {
-    fn seen(&mut self, screen: &Screen, seen: &Seen) -> Result<(), Failure> {
+impl WatchView<'_> {
+    fn update(&mut self, screen: &Screen, snapshot: &ExecutionSnapshot) -> Result<(), CliError> {
         match self {
             Self::Nowhere => Ok(()),
             Self::Documents(last) => {
-                let line = one_line(&seen.document);
+                let line = to_one_line(&snapshot.document);
                 if line == *last {
                     return Ok(());
                 }
@@ -146,52 +156,52 @@ impl Shown<'_> {
                 *last = line;
                 Ok(())
             }
-            Self::Lines(teller) => {
-                for line in teller.tell(&seen.execution, &seen.events, now()) {
+            Self::Lines(log) => {
+                for line in log.log_changes(&snapshot.execution, &snapshot.events, now()) {
                     screen.data(line.as_bytes())?;
                 }
                 Ok(())
             }
-            Self::Live(live) => live.seen(&seen.execution, &seen.events),
+            Self::Live(live) => live.update(&snapshot.execution, &snapshot.events),
         }
     }
 
-    fn lost(&mut self, screen: &Screen, failure: &Failure) -> Result<(), Failure> {
+    fn mark_disconnected(&mut self, screen: &Screen, failure: &CliError) -> Result<(), CliError> {
         match self {
             Self::Nowhere if !screen.json => {
-                screen.note("connection lost, trying again…");
+                screen.note("connection lost, reconnecting…");
                 Ok(())
             }
             Self::Nowhere | Self::Documents(_) => {
-                screen.note(&failure.passing().document());
+                screen.note(&failure.as_connection_lost().document());
                 Ok(())
             }
-            Self::Lines(teller) => screen.data(teller.lost(now()).as_bytes()),
-            Self::Live(live) => live.lost(),
+            Self::Lines(log) => screen.data(log.log_disconnected(now()).as_bytes()),
+            Self::Live(live) => live.mark_disconnected(),
         }
     }
 
-    fn tick(&mut self) -> Result<(), Failure> {
+    fn tick(&mut self) -> Result<(), CliError> {
         match self {
-            Self::Live(live) => live.draw(),
+            Self::Live(live) => live.redraw(),
             _ => Ok(()),
         }
     }
 
-    /// Nobody looks any more.
-    fn leave(self, screen: &Screen) {
+    /// Ends the view after Ctrl-C.
+    fn close(self, screen: &Screen) {
         drop(self);
-        screen.hint("no longer watched; the execution goes on");
+        screen.hint("stopped watching; the execution continues");
     }
 }
 
-/// Whether the terminal can only be written to line by line.
-pub(crate) fn is_dumb() -> bool {
+/// Whether the terminal cannot move its cursor.
+pub(crate) fn is_dumb_terminal() -> bool {
     std::env::var_os("TERM").is_some_and(|term| term == "dumb")
 }
 
-/// A document on one line, whatever its line breaks.
-pub(crate) fn one_line(document: &str) -> String {
+/// Puts a document on one line.
+pub(crate) fn to_one_line(document: &str) -> String {
     if !document.contains(['\n', '\r']) {
         return document.to_owned();
     }
@@ -201,8 +211,8 @@ pub(crate) fn one_line(document: &str) -> String {
     }
 }
 
-/// Waits for Ctrl-C, or for whoever ends processes.
-pub(crate) async fn interrupted() {
+/// Waits for Ctrl-C or SIGTERM.
+pub(crate) async fn wait_for_interrupt() {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};

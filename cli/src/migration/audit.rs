@@ -1,34 +1,33 @@
-//! `migration audit`: whether everything that has happened to tenants' records
-//! is what the protocol of a move allows. The audit log is replayed here, by
-//! the code that decides moves.
+//! `migration audit`: checks every change of tenant records against the migration protocol. It
+//! replays the audit log with the code that runs migrations.
 
 use std::collections::BTreeMap;
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
-use ballast_domain::certificate::GivenUp;
+use ballast_domain::certificate::AcceptedLoss;
 use ballast_domain::tenant::Tenant;
-use ballast_migration_engine::audit::{Audit, AuditedTransition, Changed};
+use ballast_migration_engine::audit::{AuditedTransition, HistoryAudit, TenantChange};
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
 use crate::Remote;
-use crate::args::Paging;
+use crate::args::PagingArgs;
 use crate::body::Page;
 use crate::client::Request;
-use crate::failure::{Failure, Verdict};
+use crate::failure::{CliError, CommandOutcome};
 use crate::output::Screen;
-use crate::table::{clean, counted};
+use crate::table::{count_noun, sanitize};
 
-/// Whose record is looked at.
+/// Which records to audit.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
-    /// The tenant; all of them when absent
+    /// The tenant [default: all]
     tenant: Option<String>,
 }
 
-/// One change, as the audit log has it.
+/// One change in the audit log.
 #[derive(Debug, Deserialize)]
-struct Event {
+struct TenantEvent {
     version: u64,
     before: Option<Tenant>,
     after: Option<Tenant>,
@@ -36,72 +35,75 @@ struct Event {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Named {
+struct TenantName {
     #[serde(rename = "tenantID")]
     tenant_id: String,
 }
 
-/// What was found of a tenant.
+/// The result for one tenant.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Report {
+struct AuditReport {
     #[serde(rename = "tenantID")]
     tenant_id: String,
     changes: BTreeMap<AuditedTransition, u64>,
-    /// Losses that somebody accepted: legal, and never to be overlooked.
+    /// Losses that an operator accepted: allowed, but always reported.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    losses: Vec<Loss>,
+    losses: Vec<AcceptedLoss>,
     faults: Vec<String>,
 }
 
-/// A loss that was accepted.
+/// A loss that an operator accepted.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Loss {
+struct AcceptedLoss {
     #[serde(rename = "migrationID")]
     migration_id: String,
-    given_up: GivenUp,
+    given_up: AcceptedLoss,
 }
 
-/// A move, as far as it may have lost something.
+/// A reversed migration, with its accepted loss.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Moved {
+struct ReversedMigration {
     #[serde(rename = "migrationID")]
     migration_id: String,
-    given_up: Option<GivenUp>,
+    given_up: Option<AcceptedLoss>,
 }
 
 impl AuditArgs {
-    /// Does it.
-    pub(super) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(super) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let names = match self.tenant {
             Some(name) => {
-                // One that is not there is told so, and not found without fault.
+                // A missing tenant must be an error, not a clean result.
                 let asked = Request::get(&["tenants", &name]);
-                let found: Named = remote.client.send(asked).await?.read()?;
+                let found: TenantName = remote.client.send(asked).await?.read()?;
                 vec![found.tenant_id]
             }
             None => {
-                let found: Vec<Named> = everything(remote, Request::get(&["tenants"])).await?;
+                let found: Vec<TenantName> = fetch_all(remote, Request::get(&["tenants"])).await?;
                 found.into_iter().map(|named| named.tenant_id).collect()
             }
         };
         let mut reports = Vec::new();
         for name in names {
-            reports.push(report(remote, name).await?);
+            reports.push(audit_tenant(remote, name).await?);
         }
         let screen = &remote.screen;
         if screen.json {
             let told = serde_json::json!({ "items": reports });
             screen.data(told.to_string().as_bytes())?;
         } else {
-            let lines: Vec<_> = reports.iter().map(|report| told(screen, report)).collect();
+            let lines: Vec<_> = reports
+                .iter()
+                .map(|report| describe_report(screen, report))
+                .collect();
             screen.data(lines.join("\n").as_bytes())?;
         }
         match reports.iter().all(|report| report.faults.is_empty()) {
-            true => Ok(Verdict::Done),
-            false => Ok(Verdict::Negative),
+            true => Ok(CommandOutcome::Done),
+            false => Ok(CommandOutcome::Negative),
         }
     }
 }
@@ -109,36 +111,40 @@ impl AuditArgs {
 async fn everything<T: for<'de> Deserialize<'de>>(
     remote: &Remote,
     request: Request,
-) -> Result<Vec<T>, Failure> {
-    let paging = Paging {
+) -> Result<Vec<T>, CliError> {
+    let paging = PagingArgs {
         all: true,
-        ..Paging::default()
+        ..PagingArgs::default()
     };
     let reply = remote.client.list(request, &paging, PAGE_ITEMS_MAX).await?;
     let page: Page<T> = reply.read()?;
     Ok(page.items)
 }
 
-async fn report(remote: &Remote, tenant_id: String) -> Result<Report, Failure> {
+async fn audit_tenant(remote: &Remote, tenant_id: String) -> Result<AuditReport, CliError> {
     let request = Request::get(&["events"])
         .query("kind", Some("tenant"))
         .query("id", Some(&tenant_id));
-    let mut events: Vec<Event> = everything(remote, request).await?;
-    // They come newest first.
+    let mut events: Vec<TenantEvent> = fetch_all(remote, request).await?;
+    // The API lists the newest event first.
     events.reverse();
-    let audit = Audit::of(events.into_iter().map(|event| Changed {
+    let audit = HistoryAudit::replay_history(events.into_iter().map(|event| TenantChange {
         version: event.version,
         before: event.before,
         after: event.after,
     }));
-    let mut faults: Vec<String> = audit.found.iter().map(ToString::to_string).collect();
-    let given_up = audit.changes.get(&AuditedTransition::GivenUp).copied().unwrap_or(0);
+    let mut faults: Vec<String> = audit.findings.iter().map(ToString::to_string).collect();
+    let given_up = audit
+        .changes
+        .get(&AuditedTransition::GivenUp)
+        .copied()
+        .unwrap_or(0);
     let losses = match given_up {
         0 => Vec::new(),
-        _ => losses(remote, &tenant_id).await?,
+        _ => fetch_losses(remote, &tenant_id).await?,
     };
-    faults.extend(unnamed(given_up, &losses));
-    Ok(Report {
+    faults.extend(unexplained_losses(given_up, &losses));
+    Ok(AuditReport {
         tenant_id,
         changes: audit.changes,
         losses,
@@ -146,14 +152,14 @@ async fn report(remote: &Remote, tenant_id: String) -> Result<Report, Failure> {
     })
 }
 
-/// What was given up of a tenant, and by whom.
-async fn losses(remote: &Remote, tenant_id: &str) -> Result<Vec<Loss>, Failure> {
+/// Fetches the accepted losses of a tenant.
+async fn fetch_losses(remote: &Remote, tenant_id: &str) -> Result<Vec<AcceptedLoss>, CliError> {
     let request = Request::get(&["migrations"])
         .query("tenant", Some(tenant_id))
         .query("status", Some("reversed"));
-    let moves: Vec<Moved> = everything(remote, request).await?;
+    let moves: Vec<ReversedMigration> = fetch_all(remote, request).await?;
     let losses = moves.into_iter().filter_map(|moved| {
-        Some(Loss {
+        Some(AcceptedLoss {
             migration_id: moved.migration_id,
             given_up: moved.given_up?,
         })
@@ -162,48 +168,48 @@ async fn losses(remote: &Remote, tenant_id: &str) -> Result<Vec<Loss>, Failure> 
 }
 
 /// `1 loss`, `2 losses`.
-fn losses_of(count: u64) -> String {
+fn count_losses(count: u64) -> String {
     match count {
         1 => "1 loss".to_owned(),
         count => format!("{count} losses"),
     }
 }
 
-/// A record that left its owner without a move that tells of it.
-fn unnamed(given_up: u64, losses: &[Loss]) -> Option<String> {
+/// Reports changes that gave up data without a migration that records it.
+fn unexplained_losses(given_up: u64, losses: &[AcceptedLoss]) -> Option<String> {
     let named = losses.len() as u64;
     (given_up > named).then(|| {
-        let more = losses_of(given_up - named);
-        format!("{more}, and no move that is over tells of it")
+        let more = count_losses(given_up - named);
+        format!("{more} without a finished migration that records it")
     })
 }
 
-fn told(screen: &Screen, report: &Report) -> String {
+fn describe_report(screen: &Screen, report: &AuditReport) -> String {
     let count = |change| report.changes.get(&change).copied().unwrap_or(0);
     let changes: u64 = report.changes.values().sum();
     let head = format!(
-        "{}: {}; {} begun, {} turned back, {} cut over (ways back included), {} called off",
+        "{}: {}; {} started, {} reversed, {} cut over (reversals included), {} cancelled",
         report.tenant_id,
-        counted(changes, "change"),
-        counted(count(AuditedTransition::Claimed), "move"),
+        count_noun(changes, "change"),
+        count_noun(count(AuditedTransition::Claimed), "move"),
         count(AuditedTransition::Reversed),
         count(AuditedTransition::Committed),
         count(AuditedTransition::Aborted),
     );
     let losses = report.losses.iter().map(|loss| {
         let told = format!("{}: {}", loss.migration_id, loss.given_up.told());
-        screen.yellow(&clean(&told))
+        screen.yellow(&sanitize(&told))
     });
     let faults = report.faults.iter().map(|fault| screen.red(fault));
-    // Where both sides had to have what was acknowledged, nothing of it is lost.
+    // With a sync window, no acknowledged vote is lost.
     let lost = report.losses.iter().filter(|loss| !loss.given_up.synced);
     let mut lines = match (report.faults.is_empty(), lost.count()) {
-        (true, 0) => vec![format!("{head}; {}", screen.green("all as it must be"))],
+        (true, 0) => vec![format!("{head}; {}", screen.green("no violations"))],
         (true, lost) => {
-            let accepted = losses_of(lost as u64);
+            let accepted = count_losses(lost as u64);
             vec![format!(
                 "{head}; {}",
-                screen.yellow(&format!("as it may be, with {accepted} accepted"))
+                screen.yellow(&format!("no violations, {accepted} accepted"))
             )]
         }
         (false, _) => vec![head],
@@ -218,21 +224,24 @@ mod tests {
 
     #[test]
     fn faults_are_told_under_their_tenant() {
-        let report = |faults: &[&str]| Report {
+        let report = |faults: &[&str]| AuditReport {
             tenant_id: "acme".to_owned(),
-            changes: BTreeMap::from([(AuditedTransition::Claimed, 2), (AuditedTransition::Committed, 1)]),
+            changes: BTreeMap::from([
+                (AuditedTransition::Claimed, 2),
+                (AuditedTransition::Committed, 1),
+            ]),
             losses: Vec::new(),
             faults: faults.iter().map(|fault| (*fault).to_owned()).collect(),
         };
         let screen = Screen::plain();
         assert_eq!(
-            told(&screen, &report(&[])),
-            "acme: 3 changes; 2 moves begun, 0 turned back, 1 cut over (ways back included), 0 called off; \
-             all as it must be"
+            describe_report(&screen, &report(&[])),
+            "acme: 3 changes; 2 migrations started, 0 reversed, 1 cut over (reversals included), 0 cancelled; \
+             no violations"
         );
         assert_eq!(
-            told(&screen, &report(&["version 7, slice 0: it is gone"])),
-            "acme: 3 changes; 2 moves begun, 0 turned back, 1 cut over (ways back included), 0 called off\n  \
+            describe_report(&screen, &report(&["version 7, slice 0: it is gone"])),
+            "acme: 3 changes; 2 migrations started, 0 reversed, 1 cut over (reversals included), 0 cancelled\n  \
              version 7, slice 0: it is gone"
         );
         let mut lossy = report(&[]);
@@ -245,14 +254,14 @@ mod tests {
             .unwrap(),
         ];
         assert_eq!(
-            told(&screen, &lossy),
-            "acme: 3 changes; 2 moves begun, 0 turned back, 1 cut over (ways back included), 0 called off; \
-             as it may be, with 1 loss accepted\n  \
+            describe_report(&screen, &lossy),
+            "acme: 3 changes; 2 migrations started, 0 reversed, 1 cut over (reversals included), 0 cancelled; \
+             no violations, 1 loss accepted\n  \
              mv-1: what shard-2 took between 2026-11-16T08:59:00.000Z and 2026-11-16T09:00:01.000Z \
              was given up, accepted by ann"
         );
-        assert_eq!(unnamed(1, &lossy.losses), None);
-        assert!(unnamed(2, &lossy.losses).is_some());
+        assert_eq!(unexplained_losses(1, &lossy.losses), None);
+        assert!(unexplained_losses(2, &lossy.losses).is_some());
         let json = serde_json::to_string(&report(&[])).unwrap();
         assert_eq!(
             json,

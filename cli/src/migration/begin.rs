@@ -1,88 +1,88 @@
-//! `tenant move`: a slice changes shard while it is being voted on.
+//! `tenant move`: a slice changes shard while votes arrive.
 
 use std::time::Duration;
 
 use clap::Args;
 
-use super::body::Migration;
-use super::follow::Following;
-use super::window::{Window, ms};
+use super::body::MigrationBody;
+use super::watch::MigrationWatch;
+use super::window::{Window, whole_milliseconds};
 use crate::Remote;
-use crate::args::{Creation, Fields};
+use crate::args::{CreationArgs, JsonFields};
 use crate::client::Request;
-use crate::execution::Patience;
-use crate::failure::{Failure, Verdict};
+use crate::execution::ReconnectArgs;
+use crate::failure::{CliError, CommandOutcome};
 use crate::view::{self, migrations};
 
-/// What is moved, and how.
+/// What to move, and how.
 #[derive(Debug, Args)]
 pub(crate) struct MoveArgs {
     /// The tenant
     tenant: String,
-    /// The shard that it is to come to
+    /// The target shard
     #[arg(long, value_name = "SHARD")]
     to: String,
-    /// The shard that you believe it to be on: it is moved only from there
+    /// Move it only if it is on this shard
     #[arg(long, value_name = "SHARD")]
     from: Option<String>,
-    /// Which of its slices; not needed when it has one only
+    /// The slice to move; only needed if the tenant is split
     #[arg(long, value_name = "N")]
     slice: Option<u32>,
-    /// Only say what would be done, and what it would cost
+    /// Only show the plan and its cost
     #[arg(long)]
     dry_run: bool,
-    /// How long nobody may be able to vote at the cutover, such as 50ms
+    /// Maximum write pause at the cutover, such as 50ms
     #[arg(long, value_name = "TIME", value_parser = crate::time::parse_duration)]
     #[arg(allow_hyphen_values = true)]
     max_pause: Option<Duration>,
-    /// How long both sides are kept after the cutover, such as 2h; with `sync` or
-    /// `sync:2h` a vote counts only when both have it
+    /// How long both shards keep the data after the cutover, such as 2h; with `sync` or `sync:2h` a
+    /// vote counts only once both have it
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     window: Option<Window>,
-    /// Follow it until it is over; exit code 1 unless it completed
+    /// Wait until it ends; exit code 1 unless it completed
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
     #[command(flatten)]
-    creation: Creation,
+    creation: CreationArgs,
     #[command(flatten)]
-    patience: Patience,
+    patience: ReconnectArgs,
 }
 
 impl MoveArgs {
-    fn fields(&self) -> Fields {
-        Fields::default()
+    fn fields(&self) -> JsonFields {
+        JsonFields::default()
             .with("toShardID", Some(&self.to))
             .with("fromShardID", self.from.as_ref())
             .with("slice", self.slice)
             .with("windowMs", self.window.and_then(Window::ms))
             .with("sync", self.window.and_then(Window::sync))
-            .with("maxPauseMs", self.max_pause.map(ms))
+            .with("maxPauseMs", self.max_pause.map(whole_milliseconds))
             .with("dryRun", self.dry_run.then_some(true))
     }
 
-    /// Does it.
-    pub(crate) async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let (screen, client) = (&remote.screen, &remote.client);
         let request = Request::post(&["tenants", &self.tenant, "move"]).body(self.fields().value());
-        let reply = client.send(request.creating(self.creation)).await?;
+        let reply = client.send(request.with_creation(self.creation)).await?;
         if self.dry_run {
-            view::show(screen, &reply, migrations::plan)?;
-            return Ok(Verdict::Done);
+            view::show(screen, &reply, migrations::describe_plan)?;
+            return Ok(CommandOutcome::Done);
         }
-        let begun: Migration = reply.read()?;
+        let begun: MigrationBody = reply.read()?;
         let id = begun.id().to_owned();
         if self.wait {
-            let following = Following {
+            let following = MigrationWatch {
                 id,
                 final_only: screen.json,
                 patience: self.patience.patience,
-                met: true,
+                was_reachable: true,
             };
             return following.run(remote).await;
         }
-        view::show(screen, &reply, migrations::begun)?;
+        view::show(screen, &reply, migrations::describe_started)?;
         screen.hint(&screen.dim(&format!("watch it: ballast migration watch {id}")));
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 }
 
@@ -140,7 +140,7 @@ mod tests {
             body(&["--window", "sync:1h"]),
             r#"{"toShardID":"shard-3","windowMs":3600000,"sync":true}"#
         );
-        // Less than a millisecond is not no pause at all, and no window is none.
+        // A pause below 1 ms is not 0, and a window of 0 is 0.
         assert_eq!(
             body(&["--max-pause", "20us", "--window", "0s"]),
             r#"{"toShardID":"shard-3","windowMs":0,"maxPauseMs":1}"#

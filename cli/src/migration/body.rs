@@ -1,35 +1,35 @@
-//! The API's bodies of moves, as far as people are shown them.
+//! The parts of the API's migration bodies that the views show.
 
 use ballast_domain::migration::{self, Price, Status, Terms};
 use serde::Deserialize;
 
-/// A move.
+/// A migration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Migration {
+pub(crate) struct MigrationBody {
     #[serde(flatten)]
     pub(crate) record: migration::Migration,
     #[serde(default)]
     pub(crate) version: u64,
     pub(crate) status: Status,
-    /// The state of the workflow that it is in, or ended in.
+    /// The workflow state that it is in, or ended in.
     pub(crate) phase: String,
     pub(crate) pause_ms: Option<u64>,
     #[serde(default)]
-    pub(crate) progress: Progress,
+    pub(crate) progress: MigrationProgressBody,
 }
 
-impl Migration {
+impl MigrationBody {
     /// Its name.
     pub(crate) fn id(&self) -> &str {
         &self.record.migration_id.0
     }
 }
 
-/// How far the present phase of a move is.
+/// The progress of the current phase.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Progress {
+pub(crate) struct MigrationProgressBody {
     #[serde(default)]
     pub(crate) done: u64,
     pub(crate) total: Option<u64>,
@@ -40,10 +40,10 @@ pub(crate) struct Progress {
     pub(crate) eta_seconds: Option<u64>,
 }
 
-/// What a move would do.
+/// The plan of a dry run.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Plan {
+pub(crate) struct MovePlanBody {
     #[serde(rename = "tenantID")]
     pub(crate) tenant_id: String,
     pub(crate) slice: u32,
@@ -53,12 +53,12 @@ pub(crate) struct Plan {
     pub(crate) to: String,
     pub(crate) terms: Terms,
     pub(crate) price: Price,
-    pub(crate) actions: Vec<Action>,
+    pub(crate) actions: Vec<PlannedAction>,
 }
 
-/// A thing that a move would do.
+/// One step of the plan.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Action {
+pub(crate) struct PlannedAction {
     pub(crate) phase: String,
     pub(crate) action: String,
 }

@@ -1,60 +1,59 @@
-//! The live view of a move, drawn again whenever something changes. What is
-//! drawn is decided in `view/moving`.
+//! The live view of a migration, redrawn on every change. `view/moving` decides what it shows.
 
 use ballast_domain::Timestamp;
 
-use super::body::Migration;
-use crate::failure::Failure;
+use super::body::MigrationBody;
+use crate::failure::CliError;
 use crate::now::now;
 use crate::output::Screen;
 use crate::paint::Painter;
-use crate::view::moving::{Scene, frame};
-use crate::view::watch::Link;
+use crate::view::moving::{MigrationScene, frame};
+use crate::view::watch::Connection;
 
 /// A live view.
-pub(super) struct Live<'a> {
+pub(super) struct LiveMigration<'a> {
     screen: &'a Screen,
     painter: Painter,
-    migration: Option<Migration>,
-    link: Link,
+    migration: Option<MigrationBody>,
+    link: Connection,
 }
 
-impl<'a> Live<'a> {
-    /// A view that shows nothing yet.
+impl<'a> LiveMigration<'a> {
+    /// An empty view.
     pub(super) fn new(screen: &'a Screen) -> Self {
         Self {
             screen,
             painter: Painter::new(),
             migration: None,
-            link: Link::Fine,
+            link: Connection::Up,
         }
     }
 
-    /// Shows how it stands now.
-    pub(super) fn seen(&mut self, migration: &Migration) -> Result<(), Failure> {
+    /// Shows the new state.
+    pub(super) fn update(&mut self, migration: &MigrationBody) -> Result<(), CliError> {
         self.migration = Some(migration.clone());
         let at = now();
-        self.link = self.link.back(at);
+        self.link = self.link.restore(at);
         self.draw_at(at)
     }
 
-    /// Shows that nothing is heard.
-    pub(super) fn lost(&mut self) -> Result<(), Failure> {
+    /// Shows that the connection is lost.
+    pub(super) fn mark_disconnected(&mut self) -> Result<(), CliError> {
         let at = now();
-        self.link = self.link.lost(at);
+        self.link = self.link.lose(at);
         self.draw_at(at)
     }
 
-    /// Shows what has changed with time alone.
-    pub(super) fn draw(&mut self) -> Result<(), Failure> {
+    /// Redraws, because elapsed times changed.
+    pub(super) fn redraw(&mut self) -> Result<(), CliError> {
         self.draw_at(now())
     }
 
-    fn draw_at(&mut self, now: Timestamp) -> Result<(), Failure> {
+    fn draw_at(&mut self, now: Timestamp) -> Result<(), CliError> {
         let Some(migration) = &self.migration else {
             return Ok(());
         };
-        let scene = Scene {
+        let scene = MigrationScene {
             migration,
             link: self.link,
             now,

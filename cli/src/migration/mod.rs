@@ -1,5 +1,5 @@
-//! `migration …`: moves of slices: list, show, watch, what operators ask of
-//! them, and their certificates. A move is begun with `tenant move`.
+//! `migration …`: list, show, watch and control migrations of slices, and their certificates.
+//! `tenant move` starts one.
 //!
 //! ```text
 //!   begin.rs ─┐                      ┌─► view/moving: what is drawn, pure
@@ -12,146 +12,147 @@
 mod audit;
 pub(crate) mod begin;
 pub(crate) mod body;
-pub(crate) mod follow;
 mod live;
 mod verify;
+pub(crate) mod watch;
 pub(crate) mod window;
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 
-use super::args::{Guard, Paging};
+use super::args::{GuardArgs, PagingArgs};
 use super::client::Request;
-use super::execution::Patience;
-use super::failure::{Failure, Verdict};
+use super::execution::ReconnectArgs;
+use super::failure::{CliError, CommandOutcome};
 use super::globals::Globals;
 use super::output::Screen;
 use super::view::{self, certificate, migrations};
 use super::{Remote, help};
-use body::Migration;
-use follow::Following;
+use body::MigrationBody;
+use watch::MigrationWatch;
 
-/// What can be done with moves.
+/// Commands on migrations.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::MIGRATION)]
 pub(crate) enum MigrationCommand {
     #[command(flatten)]
     Api(MigrationApiCommand),
-    /// Check a certificate: who signed it, and whether it was changed; asks nobody
+    /// Verify a certificate offline: who signed it, and whether it was changed
     #[command(after_help = help::MIGRATION_VERIFY_CERTIFICATE)]
-    VerifyCertificate(verify::VerifyArgs),
+    VerifyCertificate(verify::VerifyCertificateArgs),
 }
 
-/// What is asked of a running instance.
+/// Commands that need a running instance.
 #[derive(Debug, Subcommand)]
 pub(crate) enum MigrationApiCommand {
-    /// List moves, newest first
+    /// List migrations, newest first
     #[command(after_help = help::MIGRATION_LIST)]
     List {
         #[command(flatten)]
-        filter: Filter,
+        filter: MigrationFilter,
         #[command(flatten)]
-        paging: Paging,
+        paging: PagingArgs,
     },
-    /// Show a move: how it stands, how far it is, what was measured
+    /// Show a migration: its status, progress and measurements
     #[command(after_help = help::MIGRATION_SHOW)]
     Show {
-        /// The move
+        /// The migration
         id: String,
     },
-    /// Watch a move live until it is over
+    /// Watch a migration live until it ends
     #[command(after_help = help::MIGRATION_WATCH)]
     Watch {
-        /// The move
+        /// The migration
         id: String,
         #[command(flatten)]
-        patience: Patience,
+        patience: ReconnectArgs,
     },
-    /// Have a move not go on for now; votes are taken meanwhile
+    /// Pause a migration; votes are still accepted
     #[command(after_help = help::MIGRATION_PAUSE)]
-    Pause(Wish),
-    /// Let a paused move go on
+    Pause(MigrationChangeArgs),
+    /// Resume a paused migration
     #[command(after_help = help::MIGRATION_RESUME)]
-    Resume(Wish),
-    /// Call a move off before its cutover: everything is as it was
+    Resume(MigrationChangeArgs),
+    /// Cancel a migration before its cutover; the source keeps the tenant
     #[command(after_help = help::MIGRATION_CANCEL)]
-    Cancel(Wish),
-    /// Bring a slice back within the window after its cutover, with all votes
+    Cancel(MigrationChangeArgs),
+    /// Move a slice back within the window after the cutover, with all votes
     #[command(after_help = help::MIGRATION_REVERSE)]
-    Reverse(Reversal),
-    /// End a move's window now: the source's copy is removed
+    Reverse(ReverseArgs),
+    /// End a migration's window now and remove the source's copy
     #[command(after_help = help::MIGRATION_COMPLETE)]
-    Complete(Completion),
-    /// Remove the copy that was given up with reverse --accept-loss
+    Complete(CompleteArgs),
+    /// Remove the copy that reverse --accept-loss gave up
     #[command(after_help = help::MIGRATION_DISCARD)]
-    Discard(Wish),
-    /// Approve a move that is too large to begin without
+    Discard(MigrationChangeArgs),
+    /// Approve a migration that is too large to start without approval
     #[command(after_help = help::MIGRATION_APPROVE)]
-    Approve(Wish),
-    /// Print the signed certificate of a move that is over
+    Approve(MigrationChangeArgs),
+    /// Print the signed certificate of a finished migration
     #[command(after_help = help::MIGRATION_CERTIFICATE)]
     Certificate {
-        /// The move
+        /// The migration
         id: String,
     },
-    /// Replay all changes of tenants' records: whether moves did what they may
+    /// Replay all changes of tenant records against the migration protocol
     #[command(after_help = help::MIGRATION_AUDIT)]
     Audit(audit::AuditArgs),
 }
 
-/// Something that is wished of a move.
+/// A migration to change.
 #[derive(Debug, Args)]
-pub(crate) struct Wish {
-    /// The move
+pub(crate) struct MigrationChangeArgs {
+    /// The migration
     id: String,
     #[command(flatten)]
-    guard: Guard,
+    guard: GuardArgs,
 }
 
-/// How a slice is wished back.
+/// How to reverse a migration.
 #[derive(Debug, Args)]
-pub(crate) struct Reversal {
+pub(crate) struct ReverseArgs {
     #[command(flatten)]
-    wish: Wish,
-    /// Give up what only the target has, if it is away for good; needs --reason and an admin's token
+    wish: MigrationChangeArgs,
+    /// Give up votes that only the target has, if it is lost for good; needs --reason and an admin
+    /// token
     #[arg(long)]
     accept_loss: bool,
 }
 
-/// How a window is to end.
+/// How to end a window.
 #[derive(Debug, Args)]
-pub(crate) struct Completion {
+pub(crate) struct CompleteArgs {
     #[command(flatten)]
-    wish: Wish,
-    /// Also if the source is away: its copy is removed when it answers again
+    wish: MigrationChangeArgs,
+    /// Even if the source is down: its copy is removed when it is back
     #[arg(long)]
     without_source: bool,
 }
 
-/// Which moves.
+/// Which migrations to list.
 #[derive(Debug, Args)]
-pub(crate) struct Filter {
-    /// Only those of this tenant
+pub(crate) struct MigrationFilter {
+    /// Only migrations of this tenant
     #[arg(long)]
     tenant: Option<String>,
-    /// Only those that leave this shard
+    /// Only migrations from this shard
     #[arg(long, value_name = "SHARD")]
     from: Option<String>,
-    /// Only those that come to this shard
+    /// Only migrations to this shard
     #[arg(long, value_name = "SHARD")]
     to: Option<String>,
-    /// Only those that are not over
+    /// Only running migrations
     #[arg(long)]
     open: bool,
-    /// Only those that stand so
+    /// Only migrations with this status
     #[arg(long)]
-    status: Option<Status>,
+    status: Option<MigrationStatusFilter>,
 }
 
-/// How moves can stand.
+/// Statuses to filter by.
 #[derive(Debug, Clone, Copy, ValueEnum)]
-enum Status {
+enum MigrationStatusFilter {
     Running,
     Waiting,
     Completed,
@@ -162,7 +163,7 @@ enum Status {
     Failed,
 }
 
-impl Status {
+impl MigrationStatusFilter {
     fn name(self) -> &'static str {
         use ballast_domain::migration::Status as Known;
         match self {
@@ -178,8 +179,12 @@ impl Status {
 }
 
 impl MigrationCommand {
-    /// Does it.
-    pub(crate) async fn run(self, globals: &Globals, screen: &Screen) -> Result<Verdict, Failure> {
+    /// Runs the command.
+    pub(crate) async fn run(
+        self,
+        globals: &Globals,
+        screen: &Screen,
+    ) -> Result<CommandOutcome, CliError> {
         match self {
             Self::VerifyCertificate(args) => args.run(screen),
             Self::Api(verb) => verb.run(&Remote::new(globals, screen)?).await,
@@ -188,7 +193,7 @@ impl MigrationCommand {
 }
 
 impl MigrationApiCommand {
-    async fn run(self, remote: &Remote) -> Result<Verdict, Failure> {
+    async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let (client, screen) = (&remote.client, &remote.screen);
         match self {
             Self::List { filter, paging } => {
@@ -197,36 +202,37 @@ impl MigrationApiCommand {
                     .query("from", filter.from)
                     .query("to", filter.to)
                     .query("open", filter.open.then_some(true))
-                    .query("status", filter.status.map(Status::name));
+                    .query("status", filter.status.map(MigrationStatusFilter::name));
                 let reply = client.list(request, &paging, PAGE_ITEMS_MAX).await?;
-                let empty = "no such moves; move a tenant: ballast tenant move TENANT --to SHARD";
-                view::list(screen, &reply, migrations::table, empty)?;
+                let empty =
+                    "no migrations match; move a tenant: ballast tenant move TENANT --to SHARD";
+                view::list(screen, &reply, migrations::migration_table, empty)?;
             }
             Self::Show { id } => {
                 let reply = client.send(Request::get(&["migrations", &id])).await?;
-                view::show(screen, &reply, migrations::facts)?;
+                view::show(screen, &reply, migrations::migration_facts)?;
             }
             Self::Watch { id, patience } => {
-                let following = Following {
+                let following = MigrationWatch {
                     id,
                     final_only: false,
                     patience: patience.patience,
-                    met: false,
+                    was_reachable: false,
                 };
                 return following.run(remote).await;
             }
             Self::Pause(wish) => wish.send(remote, "pause").await?,
             Self::Resume(wish) => wish.send(remote, "resume").await?,
             Self::Cancel(wish) => wish.send(remote, "cancel").await?,
-            Self::Reverse(Reversal { wish, accept_loss }) => {
+            Self::Reverse(ReverseArgs { wish, accept_loss }) => {
                 let request = wish.request("reverse");
                 let request = match accept_loss {
                     true => request.body(json!({ "acceptLoss": true })),
                     false => request,
                 };
-                told(remote, request).await?;
+                change_migration(remote, request).await?;
             }
-            Self::Complete(Completion {
+            Self::Complete(CompleteArgs {
                 wish,
                 without_source,
             }) => {
@@ -235,7 +241,7 @@ impl MigrationApiCommand {
                     true => request.body(json!({ "withoutSource": true })),
                     false => request,
                 };
-                told(remote, request).await?;
+                change_migration(remote, request).await?;
             }
             Self::Discard(wish) => wish.send(remote, "discard").await?,
             Self::Approve(wish) => wish.send(remote, "approve").await?,
@@ -243,34 +249,34 @@ impl MigrationApiCommand {
             Self::Certificate { id } => {
                 let request = Request::get(&["migrations", &id, "certificate"]);
                 let reply = client.send(request).await?;
-                // A certificate is data, to be kept and given on as it is.
+                // Print the certificate byte for byte.
                 screen.data(&reply.bytes)?;
                 if screen.terminal && !screen.json {
-                    let told = certificate::lines(screen, &reply.read()?);
+                    let told = certificate::describe_certificate(screen, &reply.read()?);
                     screen.note(&screen.dim(&told));
                 }
             }
         }
-        Ok(Verdict::Done)
+        Ok(CommandOutcome::Done)
     }
 }
 
-impl Wish {
+impl MigrationChangeArgs {
     fn request(self, verb: &str) -> Request {
-        Request::post(&["migrations", &self.id, verb]).guarded(self.guard)
+        Request::post(&["migrations", &self.id, verb]).with_guard(self.guard)
     }
 
-    async fn send(self, remote: &Remote, verb: &str) -> Result<(), Failure> {
-        told(remote, self.request(verb)).await
+    async fn send(self, remote: &Remote, verb: &str) -> Result<(), CliError> {
+        change_migration(remote, self.request(verb)).await
     }
 }
 
-/// Asks something of a move, and tells how it stands then.
-async fn told(remote: &Remote, request: Request) -> Result<(), Failure> {
+/// Changes a migration and shows its state.
+async fn change_migration(remote: &Remote, request: Request) -> Result<(), CliError> {
     let reply = remote.client.send(request).await?;
     let screen = &remote.screen;
-    view::show(screen, &reply, migrations::asked)?;
-    let moved: Migration = reply.read()?;
+    view::show(screen, &reply, migrations::describe_request)?;
+    let moved: MigrationBody = reply.read()?;
     if !moved.record.is_over() {
         let next = format!("watch it: ballast migration watch {}", moved.id());
         screen.hint(&screen.dim(&next));

@@ -1,48 +1,44 @@
-//! `migration verify-certificate`: whether a certificate is what was signed.
-//! It asks nobody: the certificate holds the key that signed it, and whoever
-//! knows which key to trust says so.
+//! `migration verify-certificate`: verifies a certificate's signature offline. The certificate
+//! holds the public key; the operator passes the key to trust.
 
 use std::path::PathBuf;
 
-use ballast_control_plane::migrations::notary::verify;
-use ballast_domain::certificate::{Signed, VERSION};
+use ballast_control_plane::migrations::certificate_signer::verify;
+use ballast_domain::certificate::{SignedCertificate, VERSION};
 use clap::Args;
 use serde_json::{Value, json};
 
-use crate::failure::{Failure, Verdict};
+use crate::failure::{CliError, CommandOutcome};
 use crate::output::Screen;
 use crate::view::certificate;
 use crate::workflow::files;
 
-/// What is checked.
+/// The certificate to verify.
 #[derive(Debug, Args)]
-pub(crate) struct VerifyArgs {
-    /// The certificate; - is the standard input
+pub(crate) struct VerifyCertificateArgs {
+    /// The certificate file, or - for standard input
     #[arg(value_name = "FILE|-")]
     file: PathBuf,
-    /// The key that is trusted, as GET /certificate-key shows it
+    /// The trusted public key, as GET /certificate-key returns it
     #[arg(long, value_name = "KEY")]
     public_key: Option<String>,
 }
 
-impl VerifyArgs {
-    /// Does it.
-    pub(super) fn run(self, screen: &Screen) -> Result<Verdict, Failure> {
-        let text = files::read(&self.file).map_err(|why| {
-            Failure::usage(
-                why,
-                "name a file that is there, or - for the standard input",
-            )
+impl VerifyCertificateArgs {
+    /// Runs the command.
+    pub(super) fn run(self, screen: &Screen) -> Result<CommandOutcome, CliError> {
+        let text = files::read_text(&self.file).map_err(|why| {
+            CliError::usage(why, "name an existing file, or - for standard input")
         })?;
-        let signed = checked(&text, self.public_key.as_deref()).map_err(|why| {
-            Failure::refused_here(
+        let signed = check_certificate(&text, self.public_key.as_deref()).map_err(|why| {
+            CliError::rejected_locally(
                 "certificate-refused",
-                "The certificate is not to be believed",
+                "Invalid certificate",
                 why,
-                "ask for it again: ballast migration certificate ID",
+                "fetch it again: ballast migration certificate ID",
             )
         })?;
-        let doubt = signed.certificate.doubt();
+        let doubt = signed.certificate.describe_doubt();
         if screen.json {
             let told = json!({
                 "valid": true,
@@ -54,53 +50,53 @@ impl VerifyArgs {
             });
             screen.data(told.to_string().as_bytes())?;
         } else {
-            let told = certificate::verified(screen, &signed, self.public_key.is_some());
+            let told = certificate::describe_verified(screen, &signed, self.public_key.is_some());
             screen.data(told.as_bytes())?;
         }
         match doubt {
-            None => Ok(Verdict::Done),
-            Some(why) => Err(Failure::refused_here(
+            None => Ok(CommandOutcome::Done),
+            Some(why) => Err(CliError::rejected_locally(
                 "certificate-in-doubt",
-                "The certificate is what was signed, and does not prove that every vote is there once",
+                "The signature is valid, but the certificate does not prove that every vote is present once",
                 why,
-                "look at what was found: ballast migration show ID",
+                "see the findings: ballast migration show ID",
             )),
         }
     }
 }
 
-/// The certificate, if it is exactly what was signed: pure.
-fn checked(text: &str, trusted: Option<&str>) -> Result<Signed, String> {
-    let given: Value = serde_json::from_str(text).map_err(|bad| format!("it is no JSON: {bad}"))?;
+/// Parses and verifies a certificate: pure.
+fn check_certificate(text: &str, trusted: Option<&str>) -> Result<SignedCertificate, String> {
+    let given: Value = serde_json::from_str(text).map_err(|bad| format!("not JSON: {bad}"))?;
     let version = given.get("version").and_then(Value::as_u64);
     if let Some(version) = version
         && version != u64::from(VERSION)
     {
         return Err(format!(
-            "it has version {version}; this program knows version {VERSION}"
+            "version {version} is not supported; this program reads version {VERSION}"
         ));
     }
-    let signed: Signed =
-        serde_json::from_str(text).map_err(|bad| format!("it is no certificate: {bad}"))?;
+    let signed: SignedCertificate =
+        serde_json::from_str(text).map_err(|bad| format!("not a certificate: {bad}"))?;
     let known = serde_json::to_value(&signed).unwrap_or_default();
-    if let Some(member) = different(&given, &known, "") {
+    if let Some(member) = first_difference(&given, &known, "") {
         return Err(format!(
-            "{member} is not part of it as it was signed: it was added, or written differently"
+            "{member} is not part of the signed certificate: it was added or rewritten"
         ));
     }
     verify(&signed, trusted).map_err(|why| why.to_string())?;
     Ok(signed)
 }
 
-/// The first member that is in one and not the same in the other.
-fn different(given: &Value, known: &Value, place: &str) -> Option<String> {
+/// The path of the first difference between two documents.
+fn first_difference(given: &Value, known: &Value, place: &str) -> Option<String> {
     match (given, known) {
         (Value::Object(given), Value::Object(known)) => {
             let names = given.keys().chain(known.keys());
             names.into_iter().find_map(|name| {
                 let place = format!("{place}/{name}");
                 match (given.get(name), known.get(name)) {
-                    (Some(one), Some(other)) => different(one, other, &place),
+                    (Some(one), Some(other)) => first_difference(one, other, &place),
                     _ => Some(place),
                 }
             })
@@ -111,13 +107,13 @@ fn different(given: &Value, known: &Value, place: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use ballast_control_plane::migrations::notary::Notary;
+    use ballast_control_plane::migrations::certificate_signer::CertificateSigner;
 
     use super::*;
-    use crate::view::certificate::example;
+    use crate::view::certificate::example_certificate;
 
-    fn notary() -> Notary {
-        Notary::from_seed(&[7; 32]).unwrap()
+    fn notary() -> CertificateSigner {
+        CertificateSigner::from_seed(&[7; 32]).unwrap()
     }
 
     fn given() -> Value {
@@ -125,7 +121,7 @@ mod tests {
     }
 
     fn refused(value: &Value) -> String {
-        checked(&value.to_string(), None).unwrap_err()
+        check_certificate(&value.to_string(), None).unwrap_err()
     }
 
     #[test]
@@ -135,9 +131,9 @@ mod tests {
             given().to_string(),
             serde_json::to_string_pretty(&given()).unwrap(),
         ] {
-            assert!(checked(&text, None).is_ok());
-            assert!(checked(&text, Some(&key)).is_ok());
-            assert!(checked(&text, Some(&format!("{key}\n"))).is_ok());
+            assert!(check_certificate(&text, None).is_ok());
+            assert!(check_certificate(&text, Some(&key)).is_ok());
+            assert!(check_certificate(&text, Some(&format!("{key}\n"))).is_ok());
         }
     }
 
@@ -200,26 +196,36 @@ mod tests {
         changed["reason"] = Value::Null;
         assert!(refused(&changed).contains("/reason"));
         let twice = given().to_string().replacen('{', r#"{"slice":9,"#, 1);
-        assert!(checked(&twice, None).is_err());
+        assert!(check_certificate(&twice, None).is_err());
     }
 
     #[test]
     fn another_key_is_told_with_both() {
-        let other = Notary::from_seed(&[8; 32]).unwrap().public_key();
-        let told = checked(&given().to_string(), Some(&other)).unwrap_err();
+        let other = CertificateSigner::from_seed(&[8; 32]).unwrap().public_key();
+        let told = check_certificate(&given().to_string(), Some(&other)).unwrap_err();
         assert!(told.contains(&other), "{told}");
         assert!(told.contains(&notary().public_key()), "{told}");
         // One who signs it anew is found out by the key.
-        let forged = Notary::from_seed(&[8; 32]).unwrap().sign(example());
+        let forged = CertificateSigner::from_seed(&[8; 32])
+            .unwrap()
+            .sign(example());
         let forged = serde_json::to_string(&forged).unwrap();
-        assert!(checked(&forged, None).is_ok());
-        assert!(checked(&forged, Some(&notary().public_key())).is_err());
+        assert!(check_certificate(&forged, None).is_ok());
+        assert!(check_certificate(&forged, Some(&notary().public_key())).is_err());
     }
 
     #[test]
     fn what_is_none_is_told_so() {
-        assert!(checked("", None).unwrap_err().contains("no JSON"));
-        assert!(checked("{}", None).unwrap_err().contains("no certificate"));
+        assert!(
+            check_certificate("", None)
+                .unwrap_err()
+                .contains("not JSON")
+        );
+        assert!(
+            check_certificate("{}", None)
+                .unwrap_err()
+                .contains("not a certificate")
+        );
         let mut newer = given();
         newer["version"] = json!(2);
         assert!(refused(&newer).contains("version 2"));

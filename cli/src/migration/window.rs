@@ -1,13 +1,13 @@
-//! `--window`: how long both sides of a move are kept, and who acknowledges
-//! meanwhile.
+//! `--window`: how long both shards keep the data, and whether votes need both.
 
 use std::str::FromStr;
 use std::time::Duration;
 
 use crate::time::parse_duration;
 
-/// What it may be, for somebody who typed something else.
-const FORMS: &str = "a window is a duration such as 10min or 2h, or sync, or sync:2h; 0s is none";
+/// The error for an invalid value.
+const FORMS: &str =
+    "a window is a duration such as 10min or 2h, or sync, or sync:2h; 0s means no window";
 
 /// A time, `sync`, or `sync:` and a time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub(crate) struct Window {
 }
 
 impl Window {
-    /// How long, in milliseconds; as usual when absent.
-    pub(crate) fn ms(self) -> Option<u64> {
-        self.time.map(ms)
+    /// The length in milliseconds; `None` means the server's default.
+    pub(crate) fn whole_milliseconds(self) -> Option<u64> {
+        self.time.map(whole_milliseconds)
     }
 
-    /// That a vote counts only when both sides have it, if it is so.
+    /// Whether a vote counts only once both shards have it.
     pub(crate) fn sync(self) -> Option<bool> {
         self.sync.then_some(true)
     }
@@ -47,8 +47,8 @@ impl FromStr for Window {
     }
 }
 
-/// Whole milliseconds; what is less is the least there is.
-pub(super) fn ms(time: Duration) -> u64 {
+/// Whole milliseconds; a shorter duration is 1 ms.
+pub(super) fn whole_milliseconds(time: Duration) -> u64 {
     let whole = u64::try_from(time.as_millis()).unwrap_or(u64::MAX);
     whole.max(u64::from(!time.is_zero()))
 }

@@ -1,84 +1,84 @@
-//! Reading counters and votes from files: CSV or JSON, by what is in them.
+//! Reads counters and votes from CSV or JSON files; detects the format from the content.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Deserialize;
 
-use crate::failure::Failure;
+use crate::failure::CliError;
 
-/// Who voted for what.
+/// One vote.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct VoteRow {
     pub(super) voter: String,
-    /// An item's name or ID.
+    /// The item's name or ID.
     pub(super) item: String,
 }
 
-fn bad(file: &Path, what: impl std::fmt::Display) -> Failure {
+fn unusable_file(file: &Path, what: impl std::fmt::Display) -> CliError {
     let text = format!("{}: {what}", file.display());
-    Failure::usage(
+    CliError::usage(
         text,
         "ballast poll import --help shows what the files look like",
     )
 }
 
-fn text(file: &Path) -> Result<String, Failure> {
-    std::fs::read_to_string(file).map_err(|error| bad(file, format!("it cannot be read: {error}")))
+fn read_file(file: &Path) -> Result<String, CliError> {
+    std::fs::read_to_string(file)
+        .map_err(|error| unusable_file(file, format!("it cannot be read: {error}")))
 }
 
-/// Votes per item, in the order of the file.
-pub(super) fn totals(file: &Path) -> Result<Vec<(String, u64)>, Failure> {
-    let text = text(file)?;
+/// Reads the votes per item, in the order of the file.
+pub(super) fn read_totals(file: &Path) -> Result<Vec<(String, u64)>, CliError> {
+    let text = read_file(file)?;
     let totals = match text.trim_start().chars().next() {
-        Some('{') => json_object(&text),
-        Some('[') => json_list(&text),
-        _ => csv_totals(&text),
+        Some('{') => parse_totals_object(&text),
+        Some('[') => parse_totals_list(&text),
+        _ => parse_csv_totals(&text),
     };
-    let totals = totals.map_err(|what| bad(file, what))?;
+    let totals = totals.map_err(|what| unusable_file(file, what))?;
     let mut seen = BTreeMap::new();
     for (item, _) in &totals {
         if seen.insert(item.clone(), ()).is_some() {
-            return Err(bad(file, format!("{item:?} is there twice")));
+            return Err(unusable_file(file, format!("{item:?} appears twice")));
         }
     }
     if totals.is_empty() {
-        return Err(bad(file, "there is nothing in it"));
+        return Err(unusable_file(file, "the file is empty"));
     }
     Ok(totals)
 }
 
-fn json_object(text: &str) -> Result<Vec<(String, u64)>, String> {
-    let Pairs(all) = serde_json::from_str(text).map_err(|error| error.to_string())?;
+fn parse_totals_object(text: &str) -> Result<Vec<(String, u64)>, String> {
+    let ItemPairs(all) = serde_json::from_str(text).map_err(|error| error.to_string())?;
     all.into_iter()
         .map(|(item, votes)| match votes.as_u64() {
             Some(votes) => Ok((item, votes)),
-            None => Err(format!("{item:?}: {votes} is no number of votes")),
+            None => Err(format!("{item:?}: {votes} is not a number of votes")),
         })
         .collect()
 }
 
-/// An object's members as they are written: one that is there twice is seen
-/// twice.
-struct Pairs(Vec<(String, serde_json::Value)>);
+/// The members of an object as written, duplicates included.
+struct ItemPairs(Vec<(String, serde_json::Value)>);
 
-impl<'de> Deserialize<'de> for Pairs {
+impl<'de> Deserialize<'de> for ItemPairs {
     fn deserialize<D: serde::Deserializer<'de>>(source: D) -> Result<Self, D::Error> {
         struct Members;
         impl<'de> serde::de::Visitor<'de> for Members {
-            type Value = Pairs;
+            type Value = ItemPairs;
             fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
                 f.write_str("an object of items and votes")
             }
             fn visit_map<A: serde::de::MapAccess<'de>>(
                 self,
                 mut map: A,
-            ) -> Result<Pairs, A::Error> {
+            ) -> Result<ItemPairs, A::Error> {
                 let mut pairs = Vec::new();
                 while let Some(pair) = map.next_entry()? {
                     pairs.push(pair);
                 }
-                Ok(Pairs(pairs))
+                Ok(ItemPairs(pairs))
             }
         }
         source.deserialize_map(Members)
@@ -87,23 +87,23 @@ impl<'de> Deserialize<'de> for Pairs {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Total {
+struct ItemTotal {
     #[serde(alias = "itemID", alias = "item")]
     item_name: String,
     #[serde(alias = "votes", alias = "count")]
     votes_count: u64,
 }
 
-fn json_list(text: &str) -> Result<Vec<(String, u64)>, String> {
-    let all: Vec<Total> = serde_json::from_str(text).map_err(|error| error.to_string())?;
+fn parse_totals_list(text: &str) -> Result<Vec<(String, u64)>, String> {
+    let all: Vec<ItemTotal> = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let pairs = all
         .into_iter()
         .map(|total| (total.item_name, total.votes_count));
     Ok(pairs.collect())
 }
 
-/// The two columns of a CSV file, with or without a head.
-fn pairs(text: &str, heads: &[&str]) -> Result<Vec<(u64, String, String)>, String> {
+/// Parses the two columns of a CSV file, with or without a header.
+fn parse_csv_pairs(text: &str, heads: &[&str]) -> Result<Vec<(u64, String, String)>, String> {
     let mut reader = csv::ReaderBuilder::new()
         .has_headers(false)
         .trim(csv::Trim::All)
@@ -115,7 +115,7 @@ fn pairs(text: &str, heads: &[&str]) -> Result<Vec<(u64, String, String)>, Strin
         let [first, second] = [record.get(0), record.get(1)].map(Option::unwrap_or_default);
         if record.len() != 2 {
             return Err(format!(
-                "line {line}: two columns are needed, not {}",
+                "line {line}: expected two columns, found {}",
                 record.len()
             ));
         }
@@ -127,47 +127,48 @@ fn pairs(text: &str, heads: &[&str]) -> Result<Vec<(u64, String, String)>, Strin
     Ok(rows)
 }
 
-fn csv_totals(text: &str) -> Result<Vec<(String, u64)>, String> {
-    pairs(text, &["item", "itemname", "name", "itemid"])?
+fn parse_csv_totals(text: &str) -> Result<Vec<(String, u64)>, String> {
+    parse_csv_pairs(text, &["item", "itemname", "name", "itemid"])?
         .into_iter()
         .map(|(line, item, votes)| match votes.parse() {
             Ok(votes) => Ok((item, votes)),
-            Err(_) => Err(format!("line {line}: {votes:?} is no number of votes")),
+            Err(_) => Err(format!("line {line}: {votes:?} is not a number of votes")),
         })
         .collect()
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Line {
+struct VoteLine {
     #[serde(rename = "voterID", alias = "voter")]
     voter_id: String,
     #[serde(alias = "itemID", alias = "item")]
     item_name: String,
 }
 
-/// Who voted for what, in the order of the file.
-pub(super) fn rows(file: &Path) -> Result<Vec<Row>, Failure> {
-    let text = text(file)?;
+/// Reads the votes, in the order of the file.
+pub(super) fn read_votes(file: &Path) -> Result<Vec<VoteRow>, CliError> {
+    let text = read_file(file)?;
     let rows = if text.trim_start().starts_with('{') {
-        json_lines(&text)
+        parse_vote_lines(&text)
     } else {
-        pairs(&text, &["voter", "voterid", "user", "userid"]).map(|rows| {
+        parse_csv_pairs(&text, &["voter", "voterid", "user", "userid"]).map(|rows| {
             let rows = rows.into_iter();
-            rows.map(|(_, voter, item)| Row { voter, item }).collect()
+            rows.map(|(_, voter, item)| VoteRow { voter, item })
+                .collect()
         })
     };
-    rows.map_err(|what| bad(file, what))
+    rows.map_err(|what| unusable_file(file, what))
 }
 
-fn json_lines(text: &str) -> Result<Vec<Row>, String> {
+fn parse_vote_lines(text: &str) -> Result<Vec<VoteRow>, String> {
     let lines = text.lines().enumerate();
     lines
         .filter(|(_, line)| !line.trim().is_empty())
         .map(|(place, line)| {
-            let line: Line = serde_json::from_str(line)
+            let line: VoteLine = serde_json::from_str(line)
                 .map_err(|error| format!("line {}: {error}", place + 1))?;
-            Ok(Row {
+            Ok(VoteRow {
                 voter: line.voter_id,
                 item: line.item_name,
             })
@@ -194,7 +195,7 @@ mod tests {
             "{\"A, B\": 1503, \"C\": 0}",
             "[{\"itemName\": \"A, B\", \"votesCount\": 1503}, {\"item\": \"C\", \"votes\": 0}]",
         ] {
-            assert_eq!(totals(file(text).path()).unwrap(), expected, "{text}");
+            assert_eq!(read_totals(file(text).path()).unwrap(), expected, "{text}");
         }
         for text in [
             "",
@@ -206,13 +207,17 @@ mod tests {
             "A,1,2",
             "[1]",
         ] {
-            assert_eq!(totals(file(text).path()).unwrap_err().exit(), 2, "{text}");
+            assert_eq!(
+                read_totals(file(text).path()).unwrap_err().exit(),
+                2,
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn votes_are_read_in_every_form() {
-        let row = |voter: &str, item: &str| Row {
+        let row = |voter: &str, item: &str| VoteRow {
             voter: voter.to_owned(),
             item: item.to_owned(),
         };
@@ -222,8 +227,8 @@ mod tests {
             "u1,A\nu2,B",
             "{\"voterID\":\"u1\",\"itemName\":\"A\"}\n\n{\"voter\":\"u2\",\"item\":\"B\"}\n",
         ] {
-            assert_eq!(rows(file(text).path()).unwrap(), expected, "{text}");
+            assert_eq!(read_votes(file(text).path()).unwrap(), expected, "{text}");
         }
-        assert!(rows(file("{\"voterID\":1}").path()).is_err());
+        assert!(read_votes(file("{\"voterID\":1}").path()).is_err());
     }
 }

@@ -1,5 +1,4 @@
-//! `poll import`: counters and votes from elsewhere become a poll, and what
-//! became of them is read back.
+//! `poll import`: imports counters and votes into a poll, then reads the result back.
 //!
 //! ```text
 //!   items ──► poll made ──► votes cast ──► what the totals have beyond them,
@@ -13,81 +12,87 @@ use clap::Args;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::NewOptions;
-use super::files::{self, Row};
+use super::PollOptionArgs;
+use super::files::{self, VoteRow};
 use crate::client::{Client, Request};
-use crate::failure::{Failure, Verdict};
+use crate::failure::{CliError, CommandOutcome};
 use crate::output::Screen;
-use crate::view::polls::{self, Lanes};
+use crate::view::polls::{self, LanesBody};
 
-/// Votes sent in one request.
+/// Votes per request.
 const LINES: usize = 1_000;
 
-/// What to take over.
+/// What to import.
 #[derive(Debug, Args)]
-pub(crate) struct Source {
+pub(crate) struct ImportArgs {
     /// Votes per item: CSV or JSON
     #[arg(long, value_name = "FILE", required_unless_present = "votes")]
     totals: Option<PathBuf>,
     /// Who voted for what: CSV or JSON lines
     #[arg(long, value_name = "FILE")]
     votes: Option<PathBuf>,
-    /// A poll that is there already; one is made when absent
+    /// An existing poll [default: a new poll]
     #[arg(long, value_name = "POLL", conflicts_with_all = ["title", "expires", "opens", "choices", "changeable", "hidden", "lanes", "expected_voters"])]
     poll: Option<String>,
-    /// What people call the poll that is made
+    /// Title of the new poll
     #[arg(long, default_value = "imported")]
     title: String,
     #[command(flatten)]
-    options: NewOptions,
+    options: PollOptionArgs,
 }
 
 /// A poll as the API shows it.
 #[derive(Debug, Deserialize)]
-struct Poll {
+struct TargetPoll {
     #[serde(rename = "pollID")]
     poll_id: String,
-    items: Vec<Item>,
+    items: Vec<TargetItem>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Item {
+struct TargetItem {
     #[serde(rename = "itemID")]
     item_id: String,
     item_name: String,
 }
 
-/// What became of the votes.
+/// The outcomes of the votes.
 #[derive(Debug, Default)]
-struct Cast {
+struct CastSummary {
     counted: u64,
     already: u64,
     refused: BTreeMap<String, u64>,
 }
 
-impl Source {
-    /// Does it.
-    pub(super) async fn run(self, client: &Client, screen: &Screen) -> Result<Verdict, Failure> {
-        let totals = self.totals.as_deref().map(files::totals).transpose()?;
-        let rows = self.votes.as_deref().map(files::rows).transpose()?;
+impl ImportArgs {
+    /// Runs the command.
+    pub(super) async fn run(
+        self,
+        client: &Client,
+        screen: &Screen,
+    ) -> Result<CommandOutcome, CliError> {
+        let totals = self.totals.as_deref().map(files::read_totals).transpose()?;
+        let rows = self.votes.as_deref().map(files::read_votes).transpose()?;
         let rows = rows.unwrap_or_default();
-        check_parts(totals.as_deref(), &rows)?;
-        let poll = self.poll(client, screen, totals.as_deref(), &rows).await?;
-        let places = places(&poll);
-        // Everything is known to fit before anything is sent.
-        let wanted = wanted(totals.as_deref(), &places, &poll)?;
-        let lines = lines(&poll, &rows, &places)?;
-        let cast = cast(client, screen, &lines).await?;
+        check_votes_within_totals(totals.as_deref(), &rows)?;
+        let poll = self
+            .find_or_create_poll(client, screen, totals.as_deref(), &rows)
+            .await?;
+        let places = index_items(&poll);
+        // Validate everything before sending anything.
+        let wanted = order_totals(totals.as_deref(), &places, &poll)?;
+        let lines = encode_votes(&poll, &rows, &places)?;
+        let cast = cast_votes(client, screen, &lines).await?;
         let carried = match &wanted {
-            Some(wanted) => carry(client, &poll, wanted).await?,
+            Some(wanted) => import_remainder(client, &poll, wanted).await?,
             None => 0,
         };
         let report = client
             .send(Request::get(&["polls", &poll.poll_id, "lanes"]))
             .await?;
-        let lanes: Lanes = report.read()?;
-        let problems = problems(&lanes, wanted.as_deref(), &cast);
+        let lanes: LanesBody = report.read()?;
+        let problems = find_problems(&lanes, wanted.as_deref(), &cast);
         if screen.json {
             let body = json!({
                 "pollID": poll.poll_id,
@@ -101,7 +106,7 @@ impl Source {
             });
             screen.data(body.to_string().as_bytes())?;
         } else {
-            let told = polls::imported(
+            let told = polls::describe_import(
                 screen,
                 &lanes,
                 [cast.counted, cast.already, carried],
@@ -110,19 +115,19 @@ impl Source {
             screen.data(told.as_bytes())?;
         }
         Ok(match problems.is_empty() {
-            true => Verdict::Done,
-            false => Verdict::Negative,
+            true => CommandOutcome::Done,
+            false => CommandOutcome::Negative,
         })
     }
 
-    /// The poll that is named, or one that is made.
-    async fn poll(
+    /// The poll named by --poll, or a new one.
+    async fn find_or_create_poll(
         &self,
         client: &Client,
         screen: &Screen,
         totals: Option<&[(String, u64)]>,
-        rows: &[Row],
-    ) -> Result<Poll, Failure> {
+        rows: &[VoteRow],
+    ) -> Result<TargetPoll, CliError> {
         if let Some(poll) = &self.poll {
             return client.send(Request::get(&["polls", poll])).await?.read();
         }
@@ -141,12 +146,15 @@ impl Source {
     }
 }
 
-/// The votes must be part of the totals: refused before anything is made.
-fn check_parts(totals: Option<&[(String, u64)]>, rows: &[Row]) -> Result<(), Failure> {
+/// Refuses votes that exceed the totals, before anything is created.
+fn check_votes_within_totals(
+    totals: Option<&[(String, u64)]>,
+    rows: &[VoteRow],
+) -> Result<(), CliError> {
     let Some(totals) = totals else {
         return Ok(());
     };
-    // A voter's first vote counts; what follows may be a repetition.
+    // Only a voter's first vote counts; later ones may be repetitions.
     let mut voters: HashMap<&str, &str> = HashMap::new();
     for row in rows {
         voters.entry(&row.voter).or_insert(&row.item);
@@ -161,54 +169,62 @@ fn check_parts(totals: Option<&[(String, u64)]>, rows: &[Row]) -> Result<(), Fai
         if votes > total {
             let text = format!("{item:?} has {votes} votes, more than its total of {total}");
             let next = "the votes must be part of the totals: add what is missing to the totals";
-            return Err(Failure::usage(text, next));
+            return Err(CliError::usage(text, next));
         }
     }
     Ok(())
 }
 
-/// The place of each item, by its name and by its ID.
-fn places(poll: &Poll) -> HashMap<&str, usize> {
+/// The index of each item, by its name and by its ID.
+fn index_items(poll: &TargetPoll) -> HashMap<&str, usize> {
     let items = poll.items.iter().enumerate();
     items
         .flat_map(|(place, item)| [(item.item_name.as_str(), place), (&item.item_id, place)])
         .collect()
 }
 
-fn place_of(places: &HashMap<&str, usize>, item: &str) -> Result<usize, Failure> {
+fn find_item(places: &HashMap<&str, usize>, item: &str) -> Result<usize, CliError> {
     places.get(item).copied().ok_or_else(|| {
         let text = format!("the poll has no item {item:?}");
-        Failure::usage(text, "name items as the poll does (ballast poll results)")
+        CliError::usage(text, "name items as the poll does (ballast poll results)")
     })
 }
 
-/// The totals that are to be, in the poll's order.
-fn wanted(
+/// The expected totals, in the poll's order.
+fn order_totals(
     totals: Option<&[(String, u64)]>,
     places: &HashMap<&str, usize>,
-    poll: &Poll,
-) -> Result<Option<Vec<u64>>, Failure> {
+    poll: &TargetPoll,
+) -> Result<Option<Vec<u64>>, CliError> {
     let Some(totals) = totals else {
         return Ok(None);
     };
     let mut wanted = vec![0; poll.items.len()];
     for (item, votes) in totals {
-        wanted[place_of(places, item)?] = *votes;
+        wanted[find_item(places, item)?] = *votes;
     }
     Ok(Some(wanted))
 }
 
-fn lines(poll: &Poll, rows: &[Row], places: &HashMap<&str, usize>) -> Result<Vec<String>, Failure> {
-    let line = |row: &Row| {
-        let item = &poll.items[place_of(places, &row.item)?].item_id;
+fn encode_votes(
+    poll: &TargetPoll,
+    rows: &[VoteRow],
+    places: &HashMap<&str, usize>,
+) -> Result<Vec<String>, CliError> {
+    let line = |row: &VoteRow| {
+        let item = &poll.items[find_item(places, &row.item)?].item_id;
         let vote = json!({ "pollID": poll.poll_id, "itemID": item, "voterID": row.voter });
         Ok(vote.to_string() + "\n")
     };
     rows.iter().map(line).collect()
 }
 
-async fn cast(client: &Client, screen: &Screen, lines: &[String]) -> Result<Cast, Failure> {
-    let mut cast = Cast::default();
+async fn cast_votes(
+    client: &Client,
+    screen: &Screen,
+    lines: &[String],
+) -> Result<CastSummary, CliError> {
+    let mut cast = CastSummary::default();
     for (done, some) in lines.chunks(LINES).enumerate() {
         let request = Request::post(&["votes"]).lines(some.concat());
         let reply = client.send(request).await?;
@@ -233,11 +249,15 @@ async fn cast(client: &Client, screen: &Screen, lines: &[String]) -> Result<Cast
     Ok(cast)
 }
 
-/// Carries what the totals have beyond the votes that are counted. The name of
-/// the request says which totals: asked again, nothing is added.
-async fn carry(client: &Client, poll: &Poll, wanted: &[u64]) -> Result<u64, Failure> {
+/// Imports the difference between the totals and the counted votes. The idempotency key depends on
+/// the totals, so that repeating the import adds nothing.
+async fn import_remainder(
+    client: &Client,
+    poll: &TargetPoll,
+    wanted: &[u64],
+) -> Result<u64, CliError> {
     let path = ["polls", &poll.poll_id, "lanes"];
-    let lanes: Lanes = client.send(Request::get(&path)).await?.read()?;
+    let lanes: LanesBody = client.send(Request::get(&path)).await?.read()?;
     let mut missing = serde_json::Map::new();
     for (item, wanted) in lanes.items.iter().zip(wanted) {
         if item.votes_count > *wanted {
@@ -245,7 +265,10 @@ async fn carry(client: &Client, poll: &Poll, wanted: &[u64]) -> Result<u64, Fail
                 "{:?} has {} votes already, more than the total of {wanted}",
                 item.item_name, item.votes_count
             );
-            return Err(Failure::usage(text, "the votes must be part of the totals"));
+            return Err(CliError::usage(
+                text,
+                "the votes must be part of the totals",
+            ));
         }
         if item.votes_count < *wanted {
             missing.insert(item.item_id.clone(), json!(wanted - item.votes_count));
@@ -260,13 +283,13 @@ async fn carry(client: &Client, poll: &Poll, wanted: &[u64]) -> Result<u64, Fail
     let name = blake3::hash(name.as_bytes()).to_hex().to_string();
     let request = Request::post(&["polls", &poll.poll_id, "import"])
         .body(json!({ "totals": missing }))
-        .named(Some(name));
+        .idempotency_key(Some(name));
     client.send(request).await?;
     Ok(carried)
 }
 
-/// What is not as it should be.
-fn problems(lanes: &Lanes, wanted: Option<&[u64]>, cast: &Cast) -> Vec<String> {
+/// Lists the differences from the expected result.
+fn find_problems(lanes: &LanesBody, wanted: Option<&[u64]>, cast: &CastSummary) -> Vec<String> {
     let mut problems = Vec::new();
     for (item, wanted) in lanes.items.iter().zip(wanted.unwrap_or_default()) {
         if item.votes_count != *wanted {

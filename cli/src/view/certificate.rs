@@ -1,81 +1,87 @@
 //! Certificates of moves, for people.
 
 use ballast_domain::ShardId;
-use ballast_domain::certificate::{Certificate, GivenUp, Signed, VotesProved};
+use ballast_domain::certificate::{AcceptedLoss, Certificate, SignedCertificate, VoteProof};
 
 use crate::output::Screen;
-use crate::table::{self, clean, counted, number};
-use crate::time::exact;
+use crate::table::{self, count_noun, format_number, sanitize};
+use crate::time::format_exact;
 
 /// How many digits of a digest tell it from another at a glance.
 const DIGEST_CHARS: usize = 16;
 
 /// So many milliseconds, in a unit that people use.
-pub(crate) fn took(ms: u64) -> String {
+pub(crate) fn format_milliseconds(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
         1_000..60_000 => format!("{}.{} s", ms / 1_000, ms % 1_000 / 100),
-        _ => crate::time::span(i64::try_from(ms).unwrap_or(i64::MAX)),
+        _ => crate::time::format_duration(i64::try_from(ms).unwrap_or(i64::MAX)),
     }
 }
 
 /// `once`, `12 times`.
-pub(crate) fn times(count: u64) -> String {
+pub(crate) fn count_times(count: u64) -> String {
     match count {
         1 => "once".to_owned(),
-        count => format!("{} times", number(count)),
+        count => format!("{} times", format_number(count)),
     }
 }
 
 /// What a certificate proves, in words.
-pub(crate) fn lines(screen: &Screen, signed: &Signed) -> String {
+pub(crate) fn describe_certificate(screen: &Screen, signed: &SignedCertificate) -> String {
     let it = &signed.certificate;
     let headline = format!(
         "certificate of {}, {}: {} from {} to {}",
         it.migration_id,
         it.status,
-        slice(it),
+        describe_slice(it),
         it.from,
         it.to
     );
     let reason = it.reason.as_ref().map(|reason| format!(" ({reason})"));
     let asked = format!("{}{}", it.actor, reason.unwrap_or_default());
     let owner = format!("{} at epoch {}", it.owner, it.epoch.0);
-    let facts = table::facts(
+    let facts = table::fact_list(
         screen,
         &[
-            ("  votes", votes(it.votes.as_ref(), &it.from, &it.to)),
-            ("  digests", digests(it.votes.as_ref())),
-            ("  back", votes(it.votes_back.as_ref(), &it.to, &it.from)),
-            ("  digests", digests(it.votes_back.as_ref())),
-            ("  GIVEN UP", lost(it, false)),
-            ("  without", lost(it, true)),
+            (
+                "  votes",
+                describe_votes(it.votes.as_ref(), &it.from, &it.to),
+            ),
+            ("  digests", describe_digests(it.votes.as_ref())),
+            (
+                "  back",
+                describe_votes(it.votes_back.as_ref(), &it.to, &it.from),
+            ),
+            ("  digests", describe_digests(it.votes_back.as_ref())),
+            ("  GIVEN UP", describe_loss(it, false)),
+            ("  without", describe_loss(it, true)),
             (
                 "  pause",
                 it.pause_ms
-                    .map(|ms| format!("{ms} ms without votes at the longest")),
+                    .map(|ms| format!("writes paused for at most {ms} ms")),
             ),
-            ("  took", Some(carried(it))),
-            ("  window", it.cut_over_at.map(|_| window(it))),
+            ("  took", Some(describe_copied(it))),
+            ("  window", it.cut_over_at.map(|_| describe_comparisons(it))),
             (
                 "  repaired",
                 (it.repaired > 0)
-                    .then(|| format!("{} rows before the cutover", number(it.repaired))),
+                    .then(|| format!("{} rows before the cutover", format_number(it.repaired))),
             ),
             ("  owner", Some(owner)),
             ("  asked by", Some(asked)),
             ("  because", it.why.clone()),
-            ("  ended", Some(exact(it.ended_at))),
+            ("  ended", Some(format_exact(it.ended_at))),
             (
                 "  signed",
                 Some(format!("with the key {}", signed.public_key)),
             ),
         ],
     );
-    format!("{}\n{facts}", screen.bold(&clean(&headline)))
+    format!("{}\n{facts}", screen.bold(&sanitize(&headline)))
 }
 
-fn slice(it: &Certificate) -> String {
+fn describe_slice(it: &Certificate) -> String {
     match it.slice {
         0 => it.tenant_id.to_string(),
         slice => format!("slice {slice} of {}", it.tenant_id),
@@ -83,33 +89,33 @@ fn slice(it: &Certificate) -> String {
 }
 
 /// What is proved of the way from one shard to another.
-fn votes(proved: Option<&VotesProved>, from: &ShardId, to: &ShardId) -> Option<String> {
+fn describe_votes(proved: Option<&VoteProof>, from: &ShardId, to: &ShardId) -> Option<String> {
     let votes = proved?;
     let polls = match votes.polls {
         1 => "1 poll".to_owned(),
-        polls => format!("{} polls", number(polls)),
+        polls => format!("{} polls", format_number(polls)),
     };
     Some(format!(
         "{} acknowledged by {from}, {} present on {to}, {} twice, in {polls}",
-        number(votes.acknowledged),
-        number(votes.present),
-        number(votes.duplicates),
+        format_number(votes.acknowledged),
+        format_number(votes.present),
+        format_number(votes.duplicates),
     ))
 }
 
 /// What was given up, if that was acknowledged, or was not.
-fn lost(it: &Certificate, synced: bool) -> Option<String> {
+fn describe_loss(it: &Certificate, synced: bool) -> Option<String> {
     let lost = it.given_up.as_ref().filter(|lost| lost.synced == synced);
-    lost.map(given_up)
+    lost.map(describe_given_up)
 }
 
 /// What was given up, by whom, and why.
-fn given_up(lost: &GivenUp) -> String {
-    let told = lost.told();
+fn describe_given_up(lost: &AcceptedLoss) -> String {
+    let told = lost.describe();
     let reason = lost.reason.as_ref().map(|reason| format!(" ({reason})"));
     let there = lost.present.map(|rows| {
-        let rows = number(rows);
-        format!("; {rows} rows were there then")
+        let rows = format_number(rows);
+        format!("; {rows} rows were present")
     });
     format!(
         "{told}{}{}",
@@ -118,7 +124,7 @@ fn given_up(lost: &GivenUp) -> String {
     )
 }
 
-fn digests(proved: Option<&VotesProved>) -> Option<String> {
+fn describe_digests(proved: Option<&VoteProof>) -> Option<String> {
     let votes = proved?;
     let short = |digest: &str| digest.chars().take(DIGEST_CHARS).collect::<String>();
     let (source, target) = (&votes.source_digest, &votes.target_digest);
@@ -135,42 +141,50 @@ fn digests(proved: Option<&VotesProved>) -> Option<String> {
     })
 }
 
-fn carried(it: &Certificate) -> String {
+fn describe_copied(it: &Certificate) -> String {
     // What streamed back is not counted.
     let there = match it.votes_back {
         Some(_) => " there",
         None => "",
     };
     format!(
-        "{} in all; {} rows, {} bytes carried{there}",
-        took(it.duration_ms),
-        number(it.rows_carried),
-        number(it.bytes_carried)
+        "{} in total; {} rows, {} bytes copied{there}",
+        format_milliseconds(it.duration_ms),
+        format_number(it.rows_carried),
+        format_number(it.bytes_carried)
     )
 }
 
-fn window(it: &Certificate) -> String {
+fn describe_comparisons(it: &Certificate) -> String {
     format!(
-        "both sides compared {}, {}",
-        times(it.compared),
-        counted(it.differences, "difference")
+        "both shards compared {}, {}",
+        count_times(it.compared),
+        count_noun(it.differences, "difference")
     )
 }
 
 /// That a certificate is what was signed.
-pub(crate) fn verified(screen: &Screen, signed: &Signed, trusted: bool) -> String {
+pub(crate) fn describe_verified(
+    screen: &Screen,
+    signed: &SignedCertificate,
+    trusted: bool,
+) -> String {
     let told = match trusted {
-        true => "It is what was signed with the trusted key.".to_owned(),
+        true => "Signature valid: signed with the trusted key.".to_owned(),
         false => format!(
-            "It is what was signed with the key {}. Whether that key is to be trusted, --public-key says.",
+            "Signature valid for the key {}.\nPass --public-key to check that this key is trusted.",
             signed.public_key
         ),
     };
-    format!("{}\n\n{}", lines(screen, signed), screen.green(&told))
+    format!(
+        "{}\n\n{}",
+        describe_certificate(screen, signed),
+        screen.green(&told)
+    )
 }
 
 #[cfg(test)]
-pub(crate) fn example() -> Certificate {
+pub(crate) fn example_certificate() -> Certificate {
     let body = serde_json::json!({
         "version": 1, "migrationID": "mv-1k6tq8zr4-0a1bc", "status": "completed",
         "tenantID": "acme", "slice": 0, "fromShardID": "shard-1", "toShardID": "shard-3",
@@ -191,8 +205,8 @@ pub(crate) fn example() -> Certificate {
 mod tests {
     use super::*;
 
-    fn signed(certificate: Certificate) -> Signed {
-        Signed {
+    fn signed(certificate: Certificate) -> SignedCertificate {
+        SignedCertificate {
             certificate,
             public_key: "A6EHv/POEL4dcN0Y50vAmWfk1jCbpQ1fHdyGZBJVMbg=".to_owned(),
             signature: "x".to_owned(),
@@ -202,13 +216,13 @@ mod tests {
     #[test]
     fn what_a_move_proved() {
         let screen = Screen::plain();
-        let completed = verified(&screen, &signed(example()), true);
-        let mut cancelled = example();
+        let completed = describe_verified(&screen, &signed(example_certificate()), true);
+        let mut cancelled = example_certificate();
         cancelled.status = ballast_domain::migration::Status::Cancelled;
         (cancelled.votes, cancelled.cut_over_at, cancelled.pause_ms) = (None, None, None);
         cancelled.duration_ms = 845;
-        let cancelled = verified(&screen, &signed(cancelled), false);
-        let mut lost = example();
+        let cancelled = describe_verified(&screen, &signed(cancelled), false);
+        let mut lost = example_certificate();
         lost.status = ballast_domain::migration::Status::Reversed;
         lost.given_up = serde_json::from_value(serde_json::json!({
             "shardID": "shard-3", "actor": {"type": "token", "name": "ann", "tokenID": "tok-2"},
@@ -221,8 +235,8 @@ mod tests {
         if let Some(without) = &mut synced.given_up {
             without.synced = true;
         }
-        let lost = verified(&screen, &signed(lost), true);
-        let synced = verified(&screen, &signed(synced), true);
+        let lost = describe_verified(&screen, &signed(lost), true);
+        let synced = describe_verified(&screen, &signed(synced), true);
         insta::assert_snapshot!(format!("{completed}\n\n{cancelled}\n\n{lost}\n\n{synced}"));
     }
 }

@@ -6,14 +6,14 @@ use crate::output::Screen;
 pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) value: f64,
-    pub(crate) kind: Kind,
+    pub(crate) kind: BarKind,
     /// What is to be said beside it.
     pub(crate) notes: Vec<String>,
 }
 
 /// How a bar is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum BarKind {
     /// The one that won.
     Winner,
     /// One that could have won.
@@ -26,25 +26,31 @@ const NAME_CHARS_MAX: usize = 24;
 
 /// Draws bars of the same scale, in `screen.width` columns. A bar that could
 /// not win is drawn to the same scale and may be cut by the edge.
-pub(crate) fn draw(screen: &Screen, bars: &[Bar]) -> String {
+pub(crate) fn draw_bars(screen: &Screen, bars: &[Bar]) -> String {
     let scale = bars
         .iter()
-        .filter(|bar| bar.kind != Kind::Out)
+        .filter(|bar| bar.kind != BarKind::Out)
         .map(|bar| bar.value)
         .reduce(f64::max)
         .or_else(|| bars.iter().map(|bar| bar.value).reduce(f64::max))
         .unwrap_or(1.0);
-    let names = bars.iter().map(|bar| cut(&bar.name).chars().count());
+    let names = bars
+        .iter()
+        .map(|bar| truncate_name(&bar.name).chars().count());
     let name_width = names.max().unwrap_or(0);
-    let values: Vec<String> = bars.iter().map(|bar| value(bar.value)).collect();
+    let values: Vec<String> = bars.iter().map(|bar| format_score(bar.value)).collect();
     let value_width = values.iter().map(String::len).max().unwrap_or(0);
     let width = (screen.width / 3).clamp(8, 36);
     let indent = 2 + 2 + name_width + 2;
     let mut lines = Vec::new();
-    for (bar, value) in bars.iter().zip(&values) {
-        let mark = if bar.kind == Kind::Winner { "▶" } else { " " };
-        let name = format!("{:name_width$}", cut(&bar.name));
-        let blocks = blocks(bar.value / scale, width, bar.kind);
+    for (bar, format_score) in bars.iter().zip(&values) {
+        let mark = if bar.kind == BarKind::Winner {
+            "▶"
+        } else {
+            " "
+        };
+        let name = format!("{:name_width$}", truncate_name(&bar.name));
+        let blocks = bar_blocks(bar.value / scale, width, bar.kind);
         let head = format!("  {mark} {name}  {blocks}  {value:>value_width$}");
         let used = head.chars().count();
         let note = bar.notes.join("; ");
@@ -54,25 +60,29 @@ pub(crate) fn draw(screen: &Screen, bars: &[Bar]) -> String {
             false if fits => format!("{head}  {note}"),
             false => head.clone(),
         };
-        lines.push(paint(screen, bar.kind, &line));
+        lines.push(paint_bar(screen, bar.kind, &line));
         if !fits && !note.is_empty() {
-            for part in wrapped(&note, screen.width.saturating_sub(indent).max(16)) {
-                lines.push(paint(screen, bar.kind, &format!("{:indent$}{part}", "")));
+            for part in wrap_words(&note, screen.width.saturating_sub(indent).max(16)) {
+                lines.push(paint_bar(
+                    screen,
+                    bar.kind,
+                    &format!("{:indent$}{part}", ""),
+                ));
             }
         }
     }
     lines.join("\n")
 }
 
-fn paint(screen: &Screen, kind: Kind, line: &str) -> String {
+fn paint_bar(screen: &Screen, kind: BarKind, line: &str) -> String {
     match kind {
-        Kind::Winner => screen.green(line),
-        Kind::Rival => line.to_owned(),
-        Kind::Out => screen.dim(line),
+        BarKind::Winner => screen.green(line),
+        BarKind::Rival => line.to_owned(),
+        BarKind::Out => screen.dim(line),
     }
 }
 
-fn cut(name: &str) -> String {
+fn truncate_name(name: &str) -> String {
     if name.chars().count() <= NAME_CHARS_MAX {
         return name.to_owned();
     }
@@ -81,7 +91,7 @@ fn cut(name: &str) -> String {
 }
 
 /// A score: more digits for small ones.
-pub(crate) fn value(value: f64) -> String {
+pub(crate) fn format_score(value: f64) -> String {
     match value.abs() {
         small if small < 0.1 && small > 0.0 => format!("{value:.4}"),
         large if large >= 1_000.0 => format!("{value:.0}"),
@@ -90,7 +100,7 @@ pub(crate) fn value(value: f64) -> String {
 }
 
 /// A bar of eighths of a column.
-fn blocks(share: f64, width: usize, kind: Kind) -> String {
+fn bar_blocks(share: f64, width: usize, kind: BarKind) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let over = share > 1.0;
     let share = if share.is_finite() {
@@ -99,9 +109,9 @@ fn blocks(share: f64, width: usize, kind: Kind) -> String {
         0.0
     };
     let eighths = (share * (width * 8) as f64).round() as usize;
-    let drawn = if kind == Kind::Out && over {
+    let drawn = if kind == BarKind::Out && over {
         format!("{}»", "░".repeat(width - 1))
-    } else if kind == Kind::Out {
+    } else if kind == BarKind::Out {
         "░".repeat(eighths.div_ceil(8).max(1))
     } else {
         let rest = EIGHTHS.get(eighths.max(1) % 8).unwrap_or(&"");
@@ -111,7 +121,7 @@ fn blocks(share: f64, width: usize, kind: Kind) -> String {
 }
 
 /// Words in lines of at most `width` characters.
-pub(crate) fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(crate) fn wrap_words(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {
         match lines.last_mut() {
@@ -131,17 +141,21 @@ mod tests {
 
     #[test]
     fn bars_are_to_scale() {
-        assert_eq!(blocks(1.0, 4, Kind::Winner), "████");
-        assert_eq!(blocks(0.5, 4, Kind::Rival), "██  ");
-        assert_eq!(blocks(0.0, 4, Kind::Rival), "▏   ", "never nothing");
-        assert_eq!(blocks(9.0, 4, Kind::Out), "░░░»", "never over the edge");
-        assert_eq!(blocks(f64::NAN, 4, Kind::Rival), "▏   ");
+        assert_eq!(bar_blocks(1.0, 4, BarKind::Winner), "████");
+        assert_eq!(bar_blocks(0.5, 4, BarKind::Rival), "██  ");
+        assert_eq!(bar_blocks(0.0, 4, BarKind::Rival), "▏   ", "never nothing");
+        assert_eq!(
+            bar_blocks(9.0, 4, BarKind::Out),
+            "░░░»",
+            "never over the edge"
+        );
+        assert_eq!(bar_blocks(f64::NAN, 4, BarKind::Rival), "▏   ");
     }
 
     #[test]
     fn scores_have_the_digits_that_matter() {
         assert_eq!(
-            [0.00123, 1.4821, 12_345.6].map(value),
+            [0.00123, 1.4821, 12_345.6].map(format_score),
             ["0.0012", "1.48", "12346"]
         );
     }

@@ -3,39 +3,39 @@
 use ballast_domain::migration::Price;
 use serde::Deserialize;
 
-use super::certificate::took;
+use super::certificate::format_milliseconds;
 use crate::output::Screen;
-use crate::table::{Table, clean, counted, number};
+use crate::table::{Table, count_noun, format_number, sanitize};
 
-/// How the emptying of a shard stands.
+/// Fetches the drain of a shard.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Drain {
+pub(crate) struct DrainBody {
     #[serde(rename = "shardID")]
     shard_id: String,
     status: String,
     slices_left: u64,
     leaving: u64,
-    plan: Plan,
+    plan: DrainPlan,
 }
 
-impl Drain {
+impl DrainBody {
     /// Whether there is anything to call off.
-    pub(crate) fn is_on(&self) -> bool {
+    pub(crate) fn is_running(&self) -> bool {
         self.status != "no"
     }
 }
 
 /// What would bring every shard under its limits.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Rebalance {
+pub(crate) struct RebalanceBody {
     #[serde(rename = "planID")]
     plan_id: Option<String>,
     plan: serde_json::Value,
     letter: String,
 }
 
-impl Rebalance {
+impl RebalanceBody {
     fn moves(&self) -> u64 {
         self.plan["totals"]["moves"].as_u64().unwrap_or(0)
     }
@@ -43,8 +43,8 @@ impl Rebalance {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Plan {
-    slices: Vec<Planned>,
+struct DrainPlan {
+    slices: Vec<PlannedSlice>,
     moves_total: u64,
     stuck_total: u64,
     moving_total: u64,
@@ -54,7 +54,7 @@ struct Plan {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Planned {
+struct PlannedSlice {
     #[serde(rename = "tenantID")]
     tenant_id: String,
     slice: u32,
@@ -65,7 +65,7 @@ struct Planned {
     stays: Option<String>,
 }
 
-fn table(screen: &Screen, plan: &Plan) -> String {
+fn table(screen: &Screen, plan: &DrainPlan) -> String {
     let mut table = Table::new(screen, &["tenant", "#slice", "from", "to"]);
     for slice in &plan.slices {
         let row = [
@@ -78,11 +78,11 @@ fn table(screen: &Screen, plan: &Plan) -> String {
             },
         ];
         match slice.to {
-            Some(_) => table.row(row),
-            None => table.faint(row),
+            Some(_) => table.add_row(row),
+            None => table.add_dimmed_row(row),
         }
     }
-    let mut text = table.text();
+    let mut text = table.render();
     if plan.more {
         text.push_str(&format!("\n{}", screen.dim("… and more")));
     }
@@ -90,70 +90,73 @@ fn table(screen: &Screen, plan: &Plan) -> String {
 }
 
 /// The sum of it all.
-fn sum(plan: &Plan) -> String {
+fn summarize_plan(plan: &DrainPlan) -> String {
     let price = &plan.price;
     let mut text = format!(
-        "{} to move: {}, {}, about {}; {} of copying in all, {} ms without votes each",
-        slices(plan.moves_total),
-        counted(price.polls, "poll"),
-        counted(price.rows, "row"),
-        counted(price.bytes, "byte"),
+        "{} to move: {}, {}, about {}; {} of copying in total, write pause {} ms each",
+        count_slices(plan.moves_total),
+        count_noun(price.polls, "poll"),
+        count_noun(price.rows, "row"),
+        count_noun(price.bytes, "byte"),
         took(price.duration_ms),
-        number(price.pause_ms)
+        format_number(price.pause_ms)
     );
     if plan.stuck_total > 0 {
-        text.push_str(&format!("; {} stay", number(plan.stuck_total)));
+        text.push_str(&format!("; {} stay", format_number(plan.stuck_total)));
     }
     if plan.moving_total > 0 {
-        text.push_str(&format!("; {} moving already", number(plan.moving_total)));
+        text.push_str(&format!(
+            "; {} moving already",
+            format_number(plan.moving_total)
+        ));
     }
     text
 }
 
-fn slices(count: u64) -> String {
-    counted(count, "slice")
+fn count_slices(count: u64) -> String {
+    count_noun(count, "slice")
 }
 
-fn planned(screen: &Screen, headline: &str, plan: &Plan) -> String {
-    let mut parts = vec![screen.bold(&clean(headline))];
+fn describe_plan(screen: &Screen, headline: &str, plan: &DrainPlan) -> String {
+    let mut parts = vec![screen.bold(&sanitize(headline))];
     if !plan.slices.is_empty() {
         parts.push(table(screen, plan));
     }
-    parts.push(sum(plan));
+    parts.push(summarize_plan(plan));
     parts.join("\n")
 }
 
 /// What would be moved off a shard.
-pub(crate) fn drain_plan(screen: &Screen, drain: &Drain) -> String {
+pub(crate) fn describe_drain_plan(screen: &Screen, drain: &DrainBody) -> String {
     if drain.slices_left == 0 && drain.leaving == 0 {
-        let shard = clean(&drain.shard_id);
-        return format!("{shard} is empty: with --yes it would only take nothing new");
+        let shard = sanitize(&drain.shard_id);
+        return format!("{shard} is empty: --yes only stops it from accepting slices");
     }
-    let headline = format!("{} would be emptied:", drain.shard_id);
-    planned(screen, &headline, &drain.plan)
+    let headline = format!("plan to drain {}:", drain.shard_id);
+    describe_plan(screen, &headline, &drain.plan)
 }
 
 /// That a shard is being emptied.
-pub(crate) fn draining(_: &Screen, drain: &Drain) -> String {
+pub(crate) fn describe_draining(_: &Screen, drain: &DrainBody) -> String {
     format!(
         "{} is draining: {}",
-        clean(&drain.shard_id),
-        progress(drain)
+        sanitize(&drain.shard_id),
+        describe_progress(drain)
     )
 }
 
 /// How far the emptying of a shard is, in words.
-pub(crate) fn progress(drain: &Drain) -> String {
+pub(crate) fn describe_progress(drain: &DrainBody) -> String {
     // Copies of moves that are not over count as slices, too.
-    let left = slices(drain.slices_left);
-    let kept = slices(drain.slices_left.saturating_sub(drain.leaving));
+    let left = count_slices(drain.slices_left);
+    let kept = count_slices(drain.slices_left.saturating_sub(drain.leaving));
     let leaving = match drain.leaving {
-        1 => "1 move is not over".to_owned(),
-        moves => format!("{} moves are not over", number(moves)),
+        1 => "1 migration is running".to_owned(),
+        moves => format!("{} migrations are running", format_number(moves)),
     };
     let stuck = match drain.plan.stuck_total {
         0 => String::new(),
-        stuck => format!(", {} cannot leave", number(stuck)),
+        stuck => format!(", {} cannot leave", format_number(stuck)),
     };
     match drain.status.as_str() {
         "empty" => "empty: it can be removed".to_owned(),
@@ -161,60 +164,61 @@ pub(crate) fn progress(drain: &Drain) -> String {
             "empty: it can be removed".to_owned()
         }
         "running" => format!("{left} left, copies included{stuck}, {leaving}"),
-        "stopping" => format!("called off: {kept} stay, {leaving}"),
-        "idle" => format!("{left} left{stuck}, and nobody moves them: ballast shard drain --yes"),
-        _ => format!("{left}, not being emptied"),
+        "stopping" => format!("cancelled: {kept} stay, {leaving}"),
+        "idle" => format!("{left} left{stuck}, not moving: run ballast shard drain --yes"),
+        _ => format!("{left}, no drain is running"),
     }
 }
 
 /// That there was nothing to call off.
-pub(crate) fn nothing_to_cancel(_: &Screen, drain: &Drain) -> String {
-    let shard = clean(&drain.shard_id);
-    format!("{shard} was not being emptied: there was nothing to call off")
+pub(crate) fn describe_nothing_to_cancel(_: &Screen, drain: &DrainBody) -> String {
+    let shard = sanitize(&drain.shard_id);
+    format!("{shard} has no drain to cancel")
 }
 
 /// That it was called off.
-pub(crate) fn cancelled(_: &Screen, drain: &Drain) -> String {
+pub(crate) fn describe_cancelled(_: &Screen, drain: &DrainBody) -> String {
     let under_way = match drain.leaving {
-        0 => "no move is under way".to_owned(),
+        0 => "no migration is running".to_owned(),
         moves => format!(
-            "{} to the end (ballast migration cancel calls one off before its cutover, ballast migration reverse brings it back after it)",
+            "{}; stop one: ballast migration cancel (before its cutover) or reverse (after it)",
             match moves {
-                1 => "1 move under way goes on".to_owned(),
-                moves => format!("{} moves under way go on", number(moves)),
+                1 => "1 running migration continues".to_owned(),
+                moves => format!("{} running migrations continue", format_number(moves)),
             }
         ),
     };
     // Copies of moves that are not over count as slices.
     let kept = drain.slices_left.saturating_sub(drain.leaving);
     format!(
-        "{} takes slices again; {} stay, {under_way}",
-        clean(&drain.shard_id),
-        slices(kept)
+        "{} accepts slices again; {} stay, {under_way}",
+        sanitize(&drain.shard_id),
+        count_slices(kept)
     )
 }
 
 /// What would be moved, and why.
-pub(crate) fn rebalance_plan(screen: &Screen, body: &Rebalance) -> String {
+pub(crate) fn describe_rebalance_plan(screen: &Screen, body: &RebalanceBody) -> String {
     let headline = match (&body.plan_id, body.moves()) {
-        (Some(id), _) => format!("{id} is being carried out; what is left:"),
+        (Some(id), _) => format!("{id} is running; remaining moves:"),
         (None, 0) => {
-            "every shard is under its limits, every slice where it belongs or can be:".to_owned()
+            "every shard is within its limits and every tenant is placed as well as possible:"
+                .to_owned()
         }
-        (None, _) => "this would be done:".to_owned(),
+        (None, _) => "plan:".to_owned(),
     };
     format!(
         "{}\n\n{}",
-        screen.bold(&clean(&headline)),
+        screen.bold(&sanitize(&headline)),
         body.letter.trim_end()
     )
 }
 
 /// That slices are being moved.
-pub(crate) fn rebalancing(_: &Screen, body: &Rebalance) -> String {
+pub(crate) fn describe_rebalancing(_: &Screen, body: &RebalanceBody) -> String {
     match &body.plan_id {
-        Some(id) => format!("{} moves {}", clean(id), slices(body.moves())),
-        None => "nothing is left to be moved".to_owned(),
+        Some(id) => format!("{} moves {}", sanitize(id), count_slices(body.moves())),
+        None => "nothing to move".to_owned(),
     }
 }
 
@@ -234,7 +238,7 @@ mod tests {
                 "pauseMs": 14, "fromMoves": 7, "neighbours": 21}})
     }
 
-    fn drain(status: &str) -> Drain {
+    fn drain(status: &str) -> DrainBody {
         let body = json!({"shardID": "shard-1", "status": status, "executionID": "drain-shard:1",
             "slicesLeft": 13, "leaving": 2, "plan": plan()});
         serde_json::from_value(body).unwrap()
@@ -243,15 +247,15 @@ mod tests {
     #[test]
     fn what_would_be_done_and_how_far_it_is() {
         let screen = Screen::plain();
-        let mut told = vec![drain_plan(&screen, &drain("no"))];
+        let mut told = vec![describe_drain_plan(&screen, &drain("no"))];
         for status in ["running", "stopping", "idle", "empty", "no"] {
-            told.push(draining(&screen, &drain(status)));
+            told.push(describe_draining(&screen, &drain(status)));
         }
-        told.push(cancelled(&screen, &drain("stopping")));
+        told.push(describe_cancelled(&screen, &drain("stopping")));
         let body = json!({"plan": {"totals": {"moves": 2}}, "letter": "Plan of today\n"});
-        let rebalance: Rebalance = serde_json::from_value(body).unwrap();
-        told.push(rebalance_plan(&screen, &rebalance));
-        told.push(rebalancing(&screen, &rebalance));
+        let rebalance: RebalanceBody = serde_json::from_value(body).unwrap();
+        told.push(describe_rebalance_plan(&screen, &rebalance));
+        told.push(describe_rebalancing(&screen, &rebalance));
         insta::assert_snapshot!(told.join("\n\n"));
     }
 }

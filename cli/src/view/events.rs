@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::body::Event;
+use crate::body::EventBody;
 use crate::output::Screen;
 use crate::table::{Table, moment};
 
@@ -10,25 +10,25 @@ use crate::table::{Table, moment};
 const HASH_CHARS: usize = 7;
 
 /// Many events.
-pub(crate) fn table(screen: &Screen, events: &[Event]) -> String {
+pub(crate) fn event_table(screen: &Screen, events: &[EventBody]) -> String {
     let columns = ["#event", "when", "who", "action", "what", "why", "changed"];
     let mut table = Table::new(screen, &columns);
     for event in events {
-        table.row([
+        table.add_row([
             event.event_id.to_string(),
             moment(screen, event.at),
             event.actor.to_string(),
             event.action.clone(),
-            what(event),
+            event_subject(event),
             event.reason.clone().unwrap_or_default(),
-            told(event),
+            describe_change(event),
         ]);
     }
-    table.text()
+    table.render()
 }
 
 /// What it happened to; there is only one fleet.
-fn what(event: &Event) -> String {
+fn event_subject(event: &EventBody) -> String {
     if event.kind == event.id {
         event.kind.clone()
     } else {
@@ -38,7 +38,7 @@ fn what(event: &Event) -> String {
 
 /// What it came to: how the thing differs now; but of what was asked of a
 /// workflow or an execution, the wish: it has nothing to do with the one before.
-fn told(event: &Event) -> String {
+fn describe_change(event: &EventBody) -> String {
     let text = |field: &str| event.after.get(field).and_then(Value::as_str);
     match event.kind.as_str() {
         "execution" => {
@@ -51,12 +51,12 @@ fn told(event: &Event) -> String {
             let short = hash.get(..HASH_CHARS).unwrap_or(hash);
             format!("{verb} {short}").trim_end().to_owned()
         }
-        _ => changed(&event.before, &event.after),
+        _ => changed_fields(&event.before, &event.after),
     }
 }
 
 /// The fields that differ: `weight 1 → 2`, or only the name of a larger one.
-fn changed(before: &Value, after: &Value) -> String {
+fn changed_fields(before: &Value, after: &Value) -> String {
     let (Value::Object(before), Value::Object(after)) = (before, after) else {
         return String::new();
     };
@@ -66,7 +66,7 @@ fn changed(before: &Value, after: &Value) -> String {
     let told = names.into_iter().filter_map(|name| {
         let old = before.get(name).unwrap_or(&null);
         let new = after.get(name).unwrap_or(&null);
-        match (short(old), short(new)) {
+        match (short_value(old), short_value(new)) {
             _ if old == new => None,
             (Some(old), Some(new)) => Some(format!("{name} {old} → {new}")),
             _ => Some(name.clone()),
@@ -76,7 +76,7 @@ fn changed(before: &Value, after: &Value) -> String {
 }
 
 /// A value that fits a table.
-fn short(value: &Value) -> Option<String> {
+fn short_value(value: &Value) -> Option<String> {
     match value {
         Value::Null => Some("none".to_owned()),
         Value::String(text) if text.len() <= 24 => Some(text.clone()),
@@ -93,23 +93,23 @@ mod tests {
 
     #[test]
     fn what_was_asked_is_told_for_itself() {
-        let event = |kind: &str, action: &str, after: Value| -> Event {
+        let event = |kind: &str, action: &str, after: Value| -> EventBody {
             serde_json::from_value(json!({"eventID": 1, "at": "2026-11-16T09:30:00Z",
                 "actor": {"name": "ballast/up"}, "action": action, "kind": kind, "id": "x",
                 "before": {"asked": "cancel", "definitionHash": "ffffffffff"}, "after": after}))
             .unwrap()
         };
         let pause = event("execution", "execution.pause", json!({"asked": "pause"}));
-        assert_eq!(told(&pause), "pause");
+        assert_eq!(describe_change(&pause), "pause");
         let after = json!({"asked": "signal", "state": "Approve"});
         let signal = event("execution", "execution.signal", after);
-        assert_eq!(told(&signal), "signal Approve");
+        assert_eq!(describe_change(&signal), "signal Approve");
         let after = json!({"definitionHash": "75f44cb01d"});
         let deploy = event("workflow", "workflow.deploy", after);
-        assert_eq!(told(&deploy), "deploy 75f44cb");
+        assert_eq!(describe_change(&deploy), "deploy 75f44cb");
         let weight = json!({"asked": "cancel", "definitionHash": "ffffffffff", "weight": 2});
         let shard = event("shard", "shard.update", weight);
-        assert_eq!(told(&shard), "weight none → 2");
+        assert_eq!(describe_change(&shard), "weight none → 2");
     }
 
     #[test]
@@ -117,9 +117,9 @@ mod tests {
         let before = json!({"weight": 1.0, "zones": ["a"], "state": "active"});
         let after = json!({"weight": 2.5, "zones": ["b"], "state": "active", "pin": "x"});
         assert_eq!(
-            changed(&before, &after),
+            changed_fields(&before, &after),
             "weight 1.0 → 2.5, zones, pin none → x"
         );
-        assert_eq!(changed(&Value::Null, &after), "");
+        assert_eq!(changed_fields(&Value::Null, &after), "");
     }
 }

@@ -2,12 +2,12 @@
 
 use serde_json::Value;
 
-use super::watch::bar::percent;
-use super::watch::position::{doing, place};
-use crate::execution::body::{Execution, Progress, Status};
+use super::watch::bar::format_percent;
+use super::watch::position::{describe_activity, describe_place};
+use crate::execution::body::{Execution, ExecutionStatus, TaskProgress};
 use crate::output::Screen;
-use crate::table::{self, Table, clean, moment, moment_long, number};
-use crate::time::span;
+use crate::table::{self, Table, format_number, moment, moment_long, sanitize};
+use crate::time::format_duration;
 
 /// How much of a value is shown before `--json` is the better way to read it.
 const VALUE_CHARS_MAX: usize = 160;
@@ -15,7 +15,7 @@ const VALUE_CHARS_MAX: usize = 160;
 const POSITIONS_MAX: usize = 10;
 
 /// A value on one line, its end left out if it is long.
-pub(crate) fn short(value: &Value, chars_max: usize) -> String {
+pub(crate) fn truncate_json(value: &Value, chars_max: usize) -> String {
     let text = value.to_string();
     if text.chars().count() <= chars_max {
         return text;
@@ -27,18 +27,20 @@ pub(crate) fn short(value: &Value, chars_max: usize) -> String {
 fn status(screen: &Screen, execution: &Execution) -> String {
     let name = execution.status.as_str();
     match execution.status {
-        Status::Running | Status::Unknown if execution.paused => {
+        ExecutionStatus::Running | ExecutionStatus::Unknown if execution.paused => {
             format!("{name}, {}", screen.yellow("paused"))
         }
-        Status::Running | Status::Unknown => screen.cyan(name),
-        Status::Succeeded => screen.green(name),
-        Status::Failed | Status::TimedOut | Status::Aborted => screen.red(name),
+        ExecutionStatus::Running | ExecutionStatus::Unknown => screen.cyan(name),
+        ExecutionStatus::Succeeded => screen.green(name),
+        ExecutionStatus::Failed | ExecutionStatus::TimedOut | ExecutionStatus::Aborted => {
+            screen.red(name)
+        }
     }
 }
 
 /// The states it is in, in few words.
-fn places(execution: &Execution) -> String {
-    let places: Vec<String> = execution.position.iter().map(place).collect();
+fn describe_positions(execution: &Execution) -> String {
+    let places: Vec<String> = execution.position.iter().map(describe_place).collect();
     match places.as_slice() {
         [] => "–".to_owned(),
         [one] => one.clone(),
@@ -47,21 +49,28 @@ fn places(execution: &Execution) -> String {
 }
 
 /// The ID of an execution that was started.
-pub(crate) fn started(_: &Screen, execution: &Execution) -> String {
-    clean(&execution.id)
+pub(crate) fn started_id(_: &Screen, execution: &Execution) -> String {
+    sanitize(&execution.id)
 }
 
 /// One line on an execution of which something was wished.
-pub(crate) fn line(screen: &Screen, execution: &Execution) -> String {
-    let mut line = format!("{} is {}", clean(&execution.id), status(screen, execution));
+pub(crate) fn summary_line(screen: &Screen, execution: &Execution) -> String {
+    let mut line = format!(
+        "{} is {}",
+        sanitize(&execution.id),
+        status(screen, execution)
+    );
     if !execution.position.is_empty() {
-        line.push_str(&format!(", in {}", clean(&places(execution))));
+        line.push_str(&format!(
+            ", in {}",
+            sanitize(&describe_positions(execution))
+        ));
     }
     line
 }
 
 /// Many executions.
-pub(crate) fn table(screen: &Screen, executions: &[Execution]) -> String {
+pub(crate) fn execution_table(screen: &Screen, executions: &[Execution]) -> String {
     let columns = ["execution", "status", "where", "started", "#took"];
     let mut table = Table::new(screen, &columns);
     for execution in executions {
@@ -72,29 +81,33 @@ pub(crate) fn table(screen: &Screen, executions: &[Execution]) -> String {
         let row = [
             execution.id.clone(),
             status,
-            places(execution),
+            describe_positions(execution),
             moment(screen, execution.started_at),
-            span(execution.elapsed_ms(screen.now)),
+            format_duration(execution.elapsed_ms(screen.now)),
         ];
         if execution.status.is_ended() {
-            table.faint(row);
+            table.add_dimmed_row(row);
         } else {
-            table.row(row);
+            table.add_row(row);
         }
     }
-    table.text()
+    table.render()
 }
 
 /// How far a task is, in words.
-fn progress(told: &Progress) -> String {
+fn describe_progress(told: &TaskProgress) -> String {
     let total = told.total.filter(|total| *total > 0);
     let mut words = vec![format!("{}:", told.state)];
     if let Some(total) = total {
         let share = (told.done as f64 / total as f64).min(1.0);
-        words.push(format!("{},", percent(share).trim_start()));
-        words.push(format!("{} of {}", number(told.done), number(total)));
+        words.push(format!("{},", format_percent(share).trim_start()));
+        words.push(format!(
+            "{} of {}",
+            format_number(told.done),
+            format_number(total)
+        ));
     } else {
-        words.push(number(told.done));
+        words.push(format_number(told.done));
     }
     words.push(told.unit.clone());
     words.extend(told.note.as_ref().map(|note| format!("({note})")));
@@ -103,8 +116,8 @@ fn progress(told: &Progress) -> String {
 }
 
 /// All about one execution.
-pub(crate) fn facts(screen: &Screen, execution: &Execution) -> String {
-    let took = span(execution.elapsed_ms(screen.now));
+pub(crate) fn execution_facts(screen: &Screen, execution: &Execution) -> String {
+    let took = format_duration(execution.elapsed_ms(screen.now));
     let (ran, running) = if execution.status.is_ended() {
         (Some(took), None)
     } else {
@@ -124,16 +137,16 @@ pub(crate) fn facts(screen: &Screen, execution: &Execution) -> String {
         ("took", ran),
     ];
     for at in execution.position.iter().take(POSITIONS_MAX) {
-        let doing = doing(at, execution.paused, screen.now);
-        let told = format!("{}: {doing}", place(at));
+        let doing = describe_activity(at, execution.paused, screen.now);
+        let told = format!("{}: {doing}", describe_place(at));
         facts.push(("where", Some(told)));
     }
     let more = execution.position.len().saturating_sub(POSITIONS_MAX);
     facts.push(("", (more > 0).then(|| format!("and {more} more"))));
     for told in execution.progress.iter().take(POSITIONS_MAX) {
-        facts.push(("progress", Some(progress(told))));
+        facts.push(("progress", Some(describe_progress(told))));
     }
-    let value = |value: &Value| short(value, VALUE_CHARS_MAX);
+    let value = |value: &Value| truncate_json(value, VALUE_CHARS_MAX);
     facts.extend([
         ("input", Some(value(&execution.input))),
         ("output", execution.output.as_ref().map(value)),
@@ -141,13 +154,16 @@ pub(crate) fn facts(screen: &Screen, execution: &Execution) -> String {
         ("cause", execution.cause.clone()),
         (
             "history",
-            Some(format!("{} events", number(execution.history_length))),
+            Some(format!(
+                "{} events",
+                format_number(execution.history_length)
+            )),
         ),
         ("worker", execution.worker.clone()),
         ("definition", Some(execution.definition_hash.clone())),
     ]);
     // The one that has colours of its own, which would be taken for dirt.
-    let text = table::facts(screen, &facts);
+    let text = table::fact_list(screen, &facts);
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let label = screen.dim(&format!("{:width$}", "status"));
     let status = format!("{label}  {}", status(screen, execution));
@@ -157,7 +173,7 @@ pub(crate) fn facts(screen: &Screen, execution: &Execution) -> String {
 }
 
 /// The output of an execution that succeeded: for a person with line breaks.
-pub(crate) fn output(screen: &Screen, execution: &Execution) -> String {
+pub(crate) fn render_output(screen: &Screen, execution: &Execution) -> String {
     let output = execution.output.as_ref().unwrap_or(&Value::Null);
     let pretty = if screen.terminal {
         serde_json::to_string_pretty(output).ok()
@@ -168,23 +184,23 @@ pub(crate) fn output(screen: &Screen, execution: &Execution) -> String {
 }
 
 /// What came of an execution: its output, or its error and cause.
-pub(crate) fn result(screen: &Screen, execution: &Execution) -> String {
-    if execution.status == Status::Succeeded {
-        return output(screen, execution);
+pub(crate) fn describe_result(screen: &Screen, execution: &Execution) -> String {
+    if execution.status == ExecutionStatus::Succeeded {
+        return render_output(screen, execution);
     }
     let error = execution.error.clone().filter(|text| !text.is_empty());
     let cause = execution.cause.clone().filter(|text| !text.is_empty());
     if error.is_none() && cause.is_none() {
-        return screen.dim("it left no error and no cause");
+        return screen.dim("no error or cause recorded");
     }
-    table::facts(screen, &[("error", error), ("cause", cause)])
+    table::fact_list(screen, &[("error", error), ("cause", cause)])
 }
 
 /// How an execution ended, and what came of it.
-pub(crate) fn ended(screen: &Screen, execution: &Execution) -> String {
-    let took = span(execution.elapsed_ms(screen.now));
-    let (id, status) = (clean(&execution.id), status(screen, execution));
-    let result = result(screen, execution);
+pub(crate) fn describe_end(screen: &Screen, execution: &Execution) -> String {
+    let took = format_duration(execution.elapsed_ms(screen.now));
+    let (id, status) = (sanitize(&execution.id), status(screen, execution));
+    let result = describe_result(screen, execution);
     format!("{id} {status} after {took}\n{result}")
 }
 
@@ -216,7 +232,7 @@ mod tests {
 
     fn failed() -> Execution {
         Execution {
-            status: Status::Failed,
+            status: ExecutionStatus::Failed,
             paused: false,
             ended_at: Some(Screen::plain().now),
             position: Vec::new(),
@@ -230,7 +246,10 @@ mod tests {
     #[test]
     fn all_about_an_execution() {
         let screen = Screen::plain();
-        let shown = [facts(&screen, &running()), facts(&screen, &failed())];
+        let shown = [
+            execution_facts(&screen, &running()),
+            execution_facts(&screen, &failed()),
+        ];
         insta::assert_snapshot!(shown.join("\n\n"));
     }
 
@@ -238,15 +257,15 @@ mod tests {
     fn many_of_them_and_what_became_of_one() {
         let screen = Screen::plain();
         let good = Execution {
-            status: Status::Succeeded,
+            status: ExecutionStatus::Succeeded,
             output: Some(json!({"rows": 1000})),
             ..failed()
         };
         let shown = [
-            table(&screen, &[running(), failed()]),
-            line(&screen, &running()),
-            ended(&screen, &failed()),
-            ended(&screen, &good),
+            execution_table(&screen, &[running(), failed()]),
+            summary_line(&screen, &running()),
+            describe_end(&screen, &failed()),
+            describe_end(&screen, &good),
         ];
         insta::assert_snapshot!(shown.join("\n\n"));
     }

@@ -2,12 +2,12 @@
 //! the margin in words, and what would move it, with the command to copy.
 
 use ballast_domain::Timestamp;
-use ballast_domain::placement::{Explanation, ShardExplained};
+use ballast_domain::placement::{Explanation, ShardExplanation};
 use ballast_domain::shard::Pressure;
 
-use super::chart::{self, Bar, Kind};
+use super::chart::{self, Bar, BarKind};
 use crate::output::Screen;
-use crate::table::{clean, moment_long};
+use crate::table::{moment_long, sanitize};
 
 /// How many shards are drawn before the rest is counted.
 const SHARDS_SHOWN: usize = 12;
@@ -15,7 +15,7 @@ const SHARDS_SHOWN: usize = 12;
 const CHANGES_SHOWN: usize = 6;
 
 /// The whole explanation.
-pub(crate) fn text(
+pub(crate) fn explain_text(
     screen: &Screen,
     told: &Explanation,
     at: Option<Timestamp>,
@@ -25,11 +25,13 @@ pub(crate) fn text(
     if let Some(at) = at {
         parts.push(screen.dim(&format!("As of {}:", moment_long(screen, at))));
     }
-    let headline = chart::wrapped(&clean(&headline(told, at.is_some())), screen.width);
+    let headline = chart::wrap_words(&sanitize(&headline(told, at.is_some())), screen.width);
     parts.push(screen.bold(&headline.join("\n")));
-    parts.push(bars(screen, told, at.is_some(), all));
-    parts.extend(margin(told).map(|words| chart::wrapped(&words, screen.width).join("\n")));
-    parts.push(changes(screen, told, at.is_some(), all));
+    parts.push(shard_bars(screen, told, at.is_some(), all));
+    parts.extend(
+        describe_margin(told).map(|words| chart::wrap_words(&words, screen.width).join("\n")),
+    );
+    parts.push(list_changes(screen, told, at.is_some(), all));
     parts.join("\n\n")
 }
 
@@ -55,27 +57,32 @@ fn headline(told: &Explanation, past: bool) -> String {
         (None, Some(preferred)) => {
             format!("{subject} {is} not placed; it {belongs} on {preferred}: {because}.")
         }
-        (None, None) => format!("{subject} {is} not placed, and nothing {may} hold it: {because}."),
+        (None, None) => {
+            format!("{subject} {is} not placed, and no shard {may} hold it: {because}.")
+        }
     }
 }
 
-fn bars(screen: &Screen, told: &Explanation, past: bool, all: bool) -> String {
+fn shard_bars(screen: &Screen, told: &Explanation, past: bool, all: bool) -> String {
     if told.shards.is_empty() {
         return "The fleet has no shards.".to_owned();
     }
-    let is_named = |shard: &ShardExplained| {
+    let is_named = |shard: &ShardExplanation| {
         let id = Some(&shard.shard_id);
         id == told.shard_id.as_ref() || id == told.preferred_shard_id.as_ref()
     };
-    let shown: Vec<&ShardExplained> = told
+    let shown: Vec<&ShardExplanation> = told
         .shards
         .iter()
         .enumerate()
         .filter(|(place, shard)| all || *place < SHARDS_SHOWN || is_named(shard))
         .map(|(_, shard)| shard)
         .collect();
-    let drawn: Vec<Bar> = shown.iter().map(|shard| bar(told, shard, past)).collect();
-    let mut text = chart::draw(screen, &drawn);
+    let drawn: Vec<Bar> = shown
+        .iter()
+        .map(|shard| shard_bar(told, shard, past))
+        .collect();
+    let mut text = chart::draw_bars(screen, &drawn);
     let rest = told.shards.len() - shown.len();
     if rest > 0 {
         let more = format!("    … and {rest} more; --all shows them");
@@ -84,22 +91,22 @@ fn bars(screen: &Screen, told: &Explanation, past: bool, all: bool) -> String {
     text
 }
 
-fn bar(told: &Explanation, shard: &ShardExplained, past: bool) -> Bar {
+fn shard_bar(told: &Explanation, shard: &ShardExplanation, past: bool) -> Bar {
     let id = Some(&shard.shard_id);
     let kind = if id == told.preferred_shard_id.as_ref() {
-        Kind::Winner
+        BarKind::Winner
     } else if shard.vetoes.is_empty() && !shard.passed_over {
-        Kind::Rival
+        BarKind::Rival
     } else {
-        Kind::Out
+        BarKind::Out
     };
     let mut notes = Vec::new();
     let here = id == told.shard_id.as_ref();
     let place = match (here, kind, past) {
         (true, _, false) => Some("it is here"),
         (true, _, true) => Some("it was here"),
-        (false, Kind::Winner, false) => Some("it belongs here"),
-        (false, Kind::Winner, true) => Some("it belonged here"),
+        (false, BarKind::Winner, false) => Some("it belongs here"),
+        (false, BarKind::Winner, true) => Some("it belonged here"),
         _ => None,
     };
     notes.extend(place.map(str::to_owned));
@@ -108,9 +115,9 @@ fn bar(told: &Explanation, shard: &ShardExplained, past: bool) -> Bar {
         let reason = reason
             .map(|reason| format!(" ({reason})"))
             .unwrap_or_default();
-        notes.push(clean(&format!("pinned by {}{reason}", pin.actor)));
+        notes.push(sanitize(&format!("pinned by {}{reason}", pin.actor)));
     }
-    notes.extend(shard.vetoes.iter().map(|veto| clean(&veto.message)));
+    notes.extend(shard.vetoes.iter().map(|veto| sanitize(&veto.message)));
     if shard.passed_over {
         notes.push("passed over: it was filling up when the slice was placed".to_owned());
     }
@@ -132,7 +139,7 @@ fn bar(told: &Explanation, shard: &ShardExplained, past: bool) -> Bar {
     }
 }
 
-fn margin(told: &Explanation) -> Option<String> {
+fn describe_margin(told: &Explanation) -> Option<String> {
     let preferred = told.preferred_shard_id.as_ref()?;
     let (Some(margin), Some(other)) = (told.margin, &told.runner_up_shard_id) else {
         return Some(format!(
@@ -140,7 +147,7 @@ fn margin(told: &Explanation) -> Option<String> {
         ));
     };
     let rival = told.shards.iter().find(|shard| shard.shard_id == *other)?;
-    let distance = chart::value(margin.abs());
+    let distance = chart::format_score(margin.abs());
     if margin < 0.0 {
         let pinned = told.shards.iter().any(|shard| shard.pinned.is_some());
         let decided = if pinned { "the pin" } else { "a rule" };
@@ -155,13 +162,13 @@ fn margin(told: &Explanation) -> Option<String> {
             lead / 100.0 + 1.0
         ),
         lead if lead < 1.0 => {
-            format!("{preferred} won by a hair: {distance}, a {lead:.2} % lead over {other}.")
+            format!("{preferred} won narrowly: by {distance}, a {lead:.2} % lead over {other}.")
         }
         lead => format!("{preferred} won by {distance}, a {lead:.0} % lead over {other}."),
     })
 }
 
-fn changes(screen: &Screen, told: &Explanation, past: bool, all: bool) -> String {
+fn list_changes(screen: &Screen, told: &Explanation, past: bool, all: bool) -> String {
     let title = if past {
         "What would have moved it"
     } else {
@@ -169,13 +176,13 @@ fn changes(screen: &Screen, told: &Explanation, past: bool, all: bool) -> String
     };
     let mut lines = vec![screen.bold(title)];
     if told.would_move.is_empty() {
-        let no_rival = "nothing but a change of the fleet or of the tenant's rules";
+        let no_rival = "only a change of the fleet or of the tenant's rules";
         lines.push(format!("  {no_rival}"));
     }
     let most = if all { usize::MAX } else { CHANGES_SHOWN };
     for change in told.would_move.iter().take(most) {
         let width = screen.width.saturating_sub(4).max(20);
-        for (place, part) in chart::wrapped(&clean(&change.sentence), width)
+        for (place, part) in chart::wrap_words(&sanitize(&change.sentence), width)
             .iter()
             .enumerate()
         {
@@ -183,7 +190,7 @@ fn changes(screen: &Screen, told: &Explanation, past: bool, all: bool) -> String
         }
         // What is past cannot be commanded.
         if !change.command.is_empty() && !past {
-            lines.push(format!("      {}", screen.cyan(&clean(&change.command))));
+            lines.push(format!("      {}", screen.cyan(&sanitize(&change.command))));
         }
     }
     let rest = told.would_move.len().saturating_sub(most);
@@ -244,7 +251,12 @@ mod tests {
 
     #[test]
     fn a_tenant_at_home() {
-        insta::assert_snapshot!(text(&Screen::plain(), &told(json!({})), None, false));
+        insta::assert_snapshot!(explain_text(
+            &Screen::plain(),
+            &told(json!({})),
+            None,
+            false
+        ));
     }
 
     #[test]
@@ -263,7 +275,7 @@ mod tests {
         }));
         let screen = Screen::plain();
         let at = Timestamp::from_unix_ms(screen.now.unix_ms() - 7_200_000);
-        insta::assert_snapshot!(text(&screen, &told, Some(at), false));
+        insta::assert_snapshot!(explain_text(&screen, &told, Some(at), false));
     }
 
     #[test]
@@ -275,7 +287,7 @@ mod tests {
                 {"code": "state", "message": "is down"},
             ]}))],
         }));
-        insta::assert_snapshot!(text(&Screen::plain(), &told, None, false));
+        insta::assert_snapshot!(explain_text(&Screen::plain(), &told, None, false));
     }
 
     #[test]
@@ -285,10 +297,10 @@ mod tests {
             .collect();
         let told = told(json!({"shards": shards, "shardID": "shard-90"}));
         let screen = Screen::plain();
-        let short = text(&screen, &told, None, false);
+        let short = explain_text(&screen, &told, None, false);
         assert!(short.contains("… and 87 more; --all shows them"), "{short}");
         assert!(short.contains("shard-90"), "where it is, is always shown");
-        assert!(text(&screen, &told, None, true).lines().count() > 100);
+        assert!(explain_text(&screen, &told, None, true).lines().count() > 100);
     }
 
     #[test]
@@ -298,7 +310,7 @@ mod tests {
                 width,
                 ..Screen::plain()
             };
-            let drawn = text(&screen, &told(json!({})), None, true);
+            let drawn = explain_text(&screen, &told(json!({})), None, true);
             for line in drawn.lines() {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }

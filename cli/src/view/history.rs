@@ -4,7 +4,7 @@ use ballast_domain::Timestamp;
 use serde_json::Value;
 
 use crate::execution::body::HistoryEvent;
-use crate::execution::story::Story;
+use crate::execution::state_history::StateHistory;
 use crate::output::Screen;
 use crate::table::Table;
 
@@ -13,29 +13,35 @@ const DETAIL_CHARS_MAX: usize = 60;
 
 /// Events, in the order given. On a terminal the times are those since the
 /// start.
-pub(crate) fn table(screen: &Screen, started: Timestamp, events: &[HistoryEvent]) -> String {
+pub(crate) fn history_table(
+    screen: &Screen,
+    started: Timestamp,
+    events: &[HistoryEvent],
+) -> String {
     let mut in_order: Vec<&HistoryEvent> = events.iter().collect();
     in_order.sort_by_key(|event| event.id);
-    let mut story = Story::default();
+    let mut story = StateHistory::default();
     for event in in_order {
-        story.take(event);
+        story.apply(event);
     }
     let mut table = Table::new(screen, &["#event", "#when", "type", "state", "detail"]);
     for event in events {
         let named = event.detail("name").map(str::to_owned);
-        table.row([
+        table.add_row([
             event.id.to_string(),
-            when(screen, started, event.timestamp),
+            event_time(screen, started, event.timestamp),
             event.kind.clone(),
-            named.or_else(|| story.whose(event.id)).unwrap_or_default(),
-            cut(&detail(event)),
+            named
+                .or_else(|| story.find_state(event.id))
+                .unwrap_or_default(),
+            truncate(&event_detail(event)),
         ]);
     }
-    table.text()
+    table.render()
 }
 
 /// `+1.234 s`.
-fn when(screen: &Screen, started: Timestamp, at: Timestamp) -> String {
+fn event_time(screen: &Screen, started: Timestamp, at: Timestamp) -> String {
     if !screen.terminal {
         return at.to_string();
     }
@@ -44,7 +50,7 @@ fn when(screen: &Screen, started: Timestamp, at: Timestamp) -> String {
 }
 
 /// What matters most of its details.
-fn detail(event: &HistoryEvent) -> String {
+fn event_detail(event: &HistoryEvent) -> String {
     let error = event.detail("error");
     match (error, event.detail("cause")) {
         (Some(error), Some(cause)) => return format!("{error}: {cause}"),
@@ -63,11 +69,11 @@ fn detail(event: &HistoryEvent) -> String {
         .to_owned()
 }
 
-fn cut(text: &str) -> String {
+fn truncate(text: &str) -> String {
     if text.chars().count() <= DETAIL_CHARS_MAX {
         return text.to_owned();
     }
-    let kept: String = text.chars().take(DETAIL_CHARS_MAX - 1).collect();
+    let kept: String = text.chars().apply(DETAIL_CHARS_MAX - 1).collect();
     format!("{kept}…")
 }
 
@@ -76,11 +82,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::execution::story::tests::told;
+    use crate::execution::state_history::tests::history_events;
 
     #[test]
     fn a_history_is_a_table_in_which_every_event_has_its_state() {
-        let mut events = told(&[
+        let mut events = history_events(&[
             ("ExecutionStarted", 0, json!({"input": "{\"n\":1}"})),
             (
                 "TaskStateEntered",
@@ -98,13 +104,16 @@ mod tests {
         ]);
         let mut screen = Screen::plain();
         let started = screen.now.plus_seconds(-2);
-        insta::assert_snapshot!("a_history_in_a_pipe", table(&screen, started, &events));
+        insta::assert_snapshot!(
+            "a_history_in_a_pipe",
+            history_table(&screen, started, &events)
+        );
         screen.terminal = true;
         screen.width = 100;
         events.reverse();
         insta::assert_snapshot!(
             "a_history_on_a_terminal_newest_first",
-            table(&screen, started, &events)
+            history_table(&screen, started, &events)
         );
     }
 }

@@ -1,17 +1,17 @@
 //! Hotspots and plans, for people.
 
 use ballast_domain::Timestamp;
-use ballast_hotspot_detector::rules::test::Report;
+use ballast_hotspot_detector::rules::test::RuleTestReport;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::output::Screen;
-use crate::table::{Table, clean, moment};
+use crate::table::{Table, moment, sanitize};
 
 /// A hotspot as the API tells it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Hotspot {
+pub(crate) struct HotspotBody {
     #[serde(rename = "hotspotID")]
     hotspot_id: String,
     status: String,
@@ -22,20 +22,20 @@ pub(crate) struct Hotspot {
     shards: Vec<String>,
     cause: String,
     cure: String,
-    why_not: Option<WhyNot>,
+    why_not: Option<InactionBody>,
     #[serde(rename = "planID")]
     plan_id: Option<String>,
     letter: String,
 }
 
 #[derive(Debug, Deserialize)]
-struct WhyNot {
+struct InactionBody {
     because: String,
     until: Option<Timestamp>,
 }
 
 /// Many hotspots.
-pub(crate) fn table(screen: &Screen, hotspots: &[Hotspot]) -> String {
+pub(crate) fn hotspot_table(screen: &Screen, hotspots: &[HotspotBody]) -> String {
     let columns = [
         "hotspot", "status", "shard", "cause", "cure", "since", "plan", "why not",
     ];
@@ -57,18 +57,18 @@ pub(crate) fn table(screen: &Screen, hotspots: &[Hotspot]) -> String {
                 .map_or_else(String::new, |why| why.because.clone()),
         ];
         match it.over_at {
-            Some(_) => table.faint(row),
-            None => table.row(row),
+            Some(_) => table.add_dimmed_row(row),
+            None => table.add_row(row),
         }
     }
-    table.text()
+    table.render()
 }
 
 /// One hotspot.
-pub(crate) fn one(screen: &Screen, it: &Hotspot) -> String {
+pub(crate) fn describe_hotspot(screen: &Screen, it: &HotspotBody) -> String {
     let mut text = it.letter.trim_end().to_owned();
     let mut say = |title: &str, line: &str| {
-        text.push_str(&format!("\n{title:10}{}", clean(line)));
+        text.push_str(&format!("\n{title:10}{}", sanitize(line)));
     };
     if let Some(plan) = &it.plan_id {
         say("Plan", &format!("{plan} (ballast plan show {plan})"));
@@ -88,51 +88,51 @@ pub(crate) fn one(screen: &Screen, it: &Hotspot) -> String {
 /// Why nothing is done about a shard.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct WhyNotShard {
+pub(crate) struct WhyNotBody {
     #[serde(rename = "shardID")]
     shard_id: String,
     answer: String,
     mode: String,
     heat: Option<f64>,
-    rules: Vec<Standing>,
-    hotspots: Vec<Hotspot>,
+    rules: Vec<RuleStateBody>,
+    hotspots: Vec<HotspotBody>,
     plans: Vec<String>,
     #[serde(default)]
     frozen: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Standing {
+struct RuleStateBody {
     rule: String,
     words: String,
 }
 
 /// Why nothing is done about a shard, or what is.
-pub(crate) fn why_not(screen: &Screen, it: &WhyNotShard) -> String {
+pub(crate) fn describe_inaction(screen: &Screen, it: &WhyNotBody) -> String {
     let heat = it.heat.map_or("not measured".to_owned(), |heat| {
         format!("{:.0} %", heat * 100.0)
     });
     let head = format!("{}: heat {heat}, mode {}", it.shard_id, it.mode);
     let mut text = format!(
         "{}\n{}\n",
-        screen.bold(&clean(&it.answer)),
+        screen.bold(&sanitize(&it.answer)),
         screen.dim(&head)
     );
     for standing in &it.rules {
         text.push_str(&format!(
             "\n  {:20} {}",
             standing.rule,
-            clean(&standing.words)
+            sanitize(&standing.words)
         ));
     }
     for hotspot in &it.hotspots {
-        text.push_str(&format!("\n\n{}", one(screen, hotspot)));
+        text.push_str(&format!("\n\n{}", describe_hotspot(screen, hotspot)));
     }
     for plan in &it.plans {
-        text.push_str(&format!("\n\n{}", clean(plan)));
+        text.push_str(&format!("\n\n{}", sanitize(plan)));
     }
     for frozen in &it.frozen {
-        text.push_str(&format!("\n\n{}", clean(frozen)));
+        text.push_str(&format!("\n\n{}", sanitize(frozen)));
     }
     text
 }
@@ -140,7 +140,7 @@ pub(crate) fn why_not(screen: &Screen, it: &WhyNotShard) -> String {
 /// A plan as the API tells it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Plan {
+pub(crate) struct PlanBody {
     #[serde(rename = "planID")]
     plan_id: String,
     status: String,
@@ -160,7 +160,7 @@ pub(crate) struct Plan {
     note: Option<String>,
 }
 
-impl Plan {
+impl PlanBody {
     fn moves(&self) -> String {
         let moves = self
             .plan
@@ -171,13 +171,13 @@ impl Plan {
 }
 
 /// Many plans.
-pub(crate) fn plans(screen: &Screen, plans: &[Plan]) -> String {
+pub(crate) fn plan_table(screen: &Screen, plans: &[PlanBody]) -> String {
     let columns = [
         "plan", "status", "does", "#moves", "for", "made", "hotspot", "note",
     ];
     let mut table = Table::new(screen, &columns);
     for plan in plans {
-        table.row([
+        table.add_row([
             plan.plan_id.clone(),
             plan.status.clone(),
             plan.does.clone(),
@@ -188,18 +188,18 @@ pub(crate) fn plans(screen: &Screen, plans: &[Plan]) -> String {
             plan.note.clone().unwrap_or_default(),
         ]);
     }
-    table.text()
+    table.render()
 }
 
 /// One plan.
-pub(crate) fn plan(screen: &Screen, plan: &Plan) -> String {
+pub(crate) fn describe_plan(screen: &Screen, plan: &PlanBody) -> String {
     let mut text = screen.bold(&format!("{}: {}", plan.plan_id, plan.status));
     if let Some(note) = &plan.note {
-        text.push_str(&format!("\n{}", clean(note)));
+        text.push_str(&format!("\n{}", sanitize(note)));
     }
     text.push_str(&format!("\n\n{}", plan.letter.trim_end()));
     if let Some(outcome) = &plan.outcome {
-        text.push_str(&format!("\n\n{}", outcome_told(screen, outcome)));
+        text.push_str(&format!("\n\n{}", describe_outcome(screen, outcome)));
     }
     let mut next = Vec::new();
     if plan.status == "proposed" {
@@ -222,15 +222,15 @@ pub(crate) fn plan(screen: &Screen, plan: &Plan) -> String {
     text
 }
 
-fn shown(measure: &str, value: f64) -> String {
+fn format_measure(measure: &str, value: f64) -> String {
     match measure {
-        "storage" => super::load::bytes(value),
+        "storage" => super::load::format_bytes(value),
         _ => format!("{value:.1}/s"),
     }
 }
 
 /// What was predicted beside what was measured.
-fn outcome_told(screen: &Screen, outcome: &Value) -> String {
+fn describe_outcome(screen: &Screen, outcome: &Value) -> String {
     let mut table = Table::new(screen, &["shard", "measure", "#predicted", "#measured"]);
     let none = Vec::new();
     for shard in outcome["shards"].as_array().unwrap_or(&none) {
@@ -238,36 +238,29 @@ fn outcome_told(screen: &Screen, outcome: &Value) -> String {
             let of = |part: &str| shard[part][measure].as_f64().unwrap_or(0.0);
             let (predicted, measured) = (of("predicted"), of("measured"));
             if predicted > 0.0 || measured > 0.0 {
-                table.row([
+                table.add_row([
                     shard["shardID"].as_str().unwrap_or_default().to_owned(),
                     measure.to_owned(),
-                    shown(measure, predicted),
-                    shown(measure, measured),
+                    format_measure(measure, predicted),
+                    format_measure(measure, measured),
                 ]);
             }
         }
     }
     let error = outcome["meanError"].as_f64();
     let error = error.map_or_else(String::new, |error| {
-        format!(
-            "\nthe prediction was off by {:.0} % on average",
-            error * 100.0
-        )
+        format!("\nmean prediction error: {:.0} %", error * 100.0)
     });
-    format!(
-        "{}\n{}{error}",
-        screen.bold("What came of it"),
-        table.text()
-    )
+    format!("{}\n{}{error}", screen.bold("Outcome"), table.render())
 }
 
 /// A plan after somebody's word.
-pub(crate) fn decided(_: &Screen, plan: &Plan) -> String {
+pub(crate) fn describe_decision(_: &Screen, plan: &PlanBody) -> String {
     format!("{} is {}", plan.plan_id, plan.status)
 }
 
 /// What rules found, for programs.
-pub(crate) fn report(report: &Report) -> Value {
+pub(crate) fn report_json(report: &RuleTestReport) -> Value {
     let rules = report.rules.iter().map(|rule| {
         let firings = rule.firings.iter().map(|firing| {
             json!({

@@ -4,12 +4,12 @@ use ballast_domain::key::KeyMode;
 
 use crate::body::{KeyBody, NewKeyBody};
 use crate::client::Reply;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::output::Screen;
-use crate::table::{self, Table, clean, moment, moment_long};
+use crate::table::{self, Table, moment, moment_long, sanitize};
 
 /// A new key: the secret alone on stdout, what there is to know beside it.
-pub(crate) fn secret(screen: &Screen, reply: &Reply) -> Result<(), Failure> {
+pub(crate) fn show_secret(screen: &Screen, reply: &Reply) -> Result<(), CliError> {
     if screen.json {
         return screen.data(&reply.bytes);
     }
@@ -30,18 +30,18 @@ pub(crate) fn secret(screen: &Screen, reply: &Reply) -> Result<(), Failure> {
         screen.note(&format!("it replaces {old}, which works until {end}"));
     }
     screen.note("");
-    screen.data(screen.bold(&clean(&body.key)).as_bytes())?;
+    screen.data(screen.bold(&sanitize(&body.key)).as_bytes())?;
     screen.note("");
     screen.note("Keep it now: it is not stored and is not shown again.");
     Ok(())
 }
 
-fn scopes(body: &KeyBody) -> String {
+fn scope_names(body: &KeyBody) -> String {
     let names: Vec<&str> = body.key.scopes.iter().map(|scope| scope.name()).collect();
     names.join(", ")
 }
 
-fn mode(body: &KeyBody) -> &'static str {
+fn mode_name(body: &KeyBody) -> &'static str {
     match body.key.mode {
         KeyMode::Live => "live",
         KeyMode::Test => "test",
@@ -49,7 +49,7 @@ fn mode(body: &KeyBody) -> &'static str {
 }
 
 /// Many keys.
-pub(crate) fn table(screen: &Screen, keys: &[KeyBody]) -> String {
+pub(crate) fn key_table(screen: &Screen, keys: &[KeyBody]) -> String {
     let columns = [
         "key", "tenant", "status", "expires", "scopes", "used", "name", "hint",
     ];
@@ -62,45 +62,45 @@ pub(crate) fn table(screen: &Screen, keys: &[KeyBody]) -> String {
             body.key.tenant_id.to_string(),
             body.status.clone(),
             or_dash(body.key.expires_at, "never"),
-            scopes(body),
+            scope_names(body),
             or_dash(body.last_used_at, "never"),
             body.key.name.clone().unwrap_or_else(|| "–".to_owned()),
             body.key.hint.clone(),
         ];
         if body.status == "active" {
-            table.row(row);
+            table.add_row(row);
         } else {
-            table.faint(row);
+            table.add_dimmed_row(row);
         }
     }
-    table.text()
+    table.render()
 }
 
 /// How often it is let through, while that is held back.
-fn throttled(screen: &Screen, body: &KeyBody) -> Option<String> {
+fn describe_throttle(screen: &Screen, body: &KeyBody) -> Option<String> {
     let throttle = body.key.throttle.as_ref()?;
-    let often = throttle.at(screen.now)?;
+    let often = throttle.limit_at(screen.now)?;
     let until = moment_long(screen, throttle.until);
     Some(format!(
-        "{often} calls a second until {until}: it flooded its shard"
+        "{often} calls/s until {until}: it overloaded its shard"
     ))
 }
 
 /// All about one key.
-pub(crate) fn facts(screen: &Screen, body: &KeyBody) -> String {
+pub(crate) fn key_facts(screen: &Screen, body: &KeyBody) -> String {
     let at = |at: Option<_>| at.map(|at| moment_long(screen, at));
     let key = &body.key;
     let never = || Some("never".to_owned());
-    table::facts(
+    table::fact_list(
         screen,
         &[
             ("key", Some(key.key_id.to_string())),
             ("tenant", Some(key.tenant_id.to_string())),
             ("name", key.name.clone()),
             ("status", Some(body.status.clone())),
-            ("throttled", throttled(screen, body)),
-            ("mode", Some(mode(body).to_owned())),
-            ("scopes", Some(scopes(body))),
+            ("throttled", describe_throttle(screen, body)),
+            ("mode", Some(mode_name(body).to_owned())),
+            ("scopes", Some(scope_names(body))),
             ("begins with", Some(key.hint.clone())),
             ("created", at(Some(key.created_at))),
             ("last used", at(body.last_used_at).or_else(never)),
@@ -116,7 +116,7 @@ pub(crate) fn facts(screen: &Screen, body: &KeyBody) -> String {
 }
 
 /// One line on a key that was ended.
-pub(crate) fn revoked(_: &Screen, body: &KeyBody) -> String {
+pub(crate) fn describe_revoked(_: &Screen, body: &KeyBody) -> String {
     format!(
         "key {} of {} is revoked",
         body.key.key_id, body.key.tenant_id
@@ -124,7 +124,7 @@ pub(crate) fn revoked(_: &Screen, body: &KeyBody) -> String {
 }
 
 /// Whose a secret is, then all about it.
-pub(crate) fn identified(screen: &Screen, body: &KeyBody) -> String {
+pub(crate) fn describe_identified(screen: &Screen, body: &KeyBody) -> String {
     let verdict = if body.status == "active" {
         screen.green("it works")
     } else {
@@ -133,6 +133,6 @@ pub(crate) fn identified(screen: &Screen, body: &KeyBody) -> String {
     let tenant = &body.key.tenant_id;
     format!(
         "This is a key of {tenant}, and {verdict}.\n\n{}",
-        facts(screen, body)
+        key_facts(screen, body)
     )
 }

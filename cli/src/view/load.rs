@@ -4,16 +4,16 @@ use ballast_domain::Timestamp;
 use serde::Deserialize;
 
 use crate::output::Screen;
-use crate::table::{Table, clean, moment};
+use crate::table::{Table, moment, sanitize};
 
 /// As `GET /load` answers.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Load {
+pub(crate) struct LoadBody {
     at: Option<Timestamp>,
     window_ms: u64,
-    shards: Vec<Shard>,
-    tenants: Vec<Tenant>,
+    shards: Vec<ShardLoad>,
+    tenants: Vec<TenantLoad>,
     tenants_total: u64,
 }
 
@@ -29,7 +29,7 @@ struct Rates {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Shard {
+struct ShardLoad {
     #[serde(rename = "shardID")]
     shard_id: String,
     #[serde(flatten)]
@@ -42,17 +42,17 @@ struct Shard {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Tenant {
+struct TenantLoad {
     #[serde(rename = "tenantID")]
     tenant_id: String,
     #[serde(flatten)]
     rates: Rates,
     latency: Option<Latency>,
-    slices: Vec<Slice>,
+    slices: Vec<SliceLoad>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Slice {
+struct SliceLoad {
     #[serde(rename = "shardID")]
     shard_id: String,
 }
@@ -63,9 +63,9 @@ struct Latency {
 }
 
 /// What is used now.
-pub(crate) fn now(screen: &Screen, load: &Load) -> String {
+pub(crate) fn current_load(screen: &Screen, load: &LoadBody) -> String {
     let Some(at) = load.at else {
-        return "Nothing was measured yet: look again in a few seconds.".to_owned();
+        return "No measurements yet; try again in a few seconds.".to_owned();
     };
     let mut shards = Table::new(
         screen,
@@ -84,16 +84,16 @@ pub(crate) fn now(screen: &Screen, load: &Load) -> String {
     );
     for shard in &load.shards {
         let rates = &shard.rates;
-        shards.row([
+        shards.add_row([
             shard.shard_id.clone(),
-            percent(rates.heat),
+            format_percent(rates.heat),
             shard.fullest.clone().unwrap_or_default(),
-            rate(rates.votes_per_second),
-            rate(rates.queries_per_second),
-            latency(shard.vote_latency.as_ref()),
-            latency(shard.query_latency.as_ref()),
-            rates.storage_bytes.map_or_else(String::new, bytes),
-            bytes(rates.bytes_per_second),
+            format_rate(rates.votes_per_second),
+            format_rate(rates.queries_per_second),
+            format_latency(shard.vote_latency.as_ref()),
+            format_latency(shard.query_latency.as_ref()),
+            rates.storage_bytes.map_or_else(String::new, format_bytes),
+            format_bytes(rates.bytes_per_second),
             shard.slices.to_string(),
         ]);
     }
@@ -116,22 +116,22 @@ pub(crate) fn now(screen: &Screen, load: &Load) -> String {
             .iter()
             .map(|it| it.shard_id.as_str())
             .collect();
-        tenants.row([
+        tenants.add_row([
             tenant.tenant_id.clone(),
-            percent(rates.heat),
+            format_percent(rates.heat),
             on.join(" "),
-            rate(rates.votes_per_second),
-            rate(rates.queries_per_second),
-            latency(tenant.latency.as_ref()),
-            rates.storage_bytes.map_or_else(String::new, bytes),
+            format_rate(rates.votes_per_second),
+            format_rate(rates.queries_per_second),
+            format_latency(tenant.latency.as_ref()),
+            rates.storage_bytes.map_or_else(String::new, format_bytes),
         ]);
     }
     let window = load.window_ms / 1_000;
     let head = format!("{} (over {window} s)", moment(screen, at));
-    let mut text = format!("{}\n\n{}", screen.dim(&head), shards.text());
+    let mut text = format!("{}\n\n{}", screen.dim(&head), shards.render());
     if !load.tenants.is_empty() {
         let shown = load.tenants.len() as u64;
-        text.push_str(&format!("\n\n{}", tenants.text()));
+        text.push_str(&format!("\n\n{}", tenants.render()));
         if shown < load.tenants_total {
             let more = format!(
                 "{shown} of {} tenants, the hottest first",
@@ -145,7 +145,7 @@ pub(crate) fn now(screen: &Screen, load: &Load) -> String {
 
 /// What tenants used.
 #[derive(Debug, Deserialize)]
-pub(crate) struct Usage {
+pub(crate) struct UsageBody {
     rows: Vec<UsageRow>,
     more: bool,
 }
@@ -164,7 +164,7 @@ struct UsageRow {
 }
 
 /// What tenants used, day by day.
-pub(crate) fn usage(screen: &Screen, usage: &Usage) -> String {
+pub(crate) fn usage_table(screen: &Screen, usage: &UsageBody) -> String {
     let columns = [
         "day",
         "tenant",
@@ -176,21 +176,21 @@ pub(crate) fn usage(screen: &Screen, usage: &Usage) -> String {
     ];
     let mut table = Table::new(screen, &columns);
     for row in &usage.rows {
-        table.row([
+        table.add_row([
             row.day.clone(),
             row.tenant_id.clone(),
             format!("{:.0}", row.votes),
             format!("{:.0}", row.queries),
-            bytes(row.byte_hours / 24.0),
-            bytes(row.bytes_moved),
+            format_bytes(row.byte_hours / 24.0),
+            format_bytes(row.bytes_moved),
             format!("{:.4}", row.cost),
         ]);
     }
-    let mut text = table.text();
+    let mut text = table.render();
     if usage.more {
         text.push_str(&format!(
             "\n{}",
-            screen.dim("… and more: ask for fewer days")
+            screen.dim("… more rows: choose fewer days")
         ));
     }
     text
@@ -199,18 +199,18 @@ pub(crate) fn usage(screen: &Screen, usage: &Usage) -> String {
 /// How full shards will be.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Forecast {
+pub(crate) struct ForecastBody {
     days: u32,
-    outlooks: Vec<Outlook>,
+    outlooks: Vec<ShardOutlook>,
     #[serde(default)]
-    needed: Vec<Needed>,
-    unknown: Vec<Unknown>,
+    needed: Vec<ShardsNeeded>,
+    unknown: Vec<MissingForecast>,
     too_little: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Needed {
+struct ShardsNeeded {
     #[serde(rename = "regionID")]
     region_id: String,
     dimension: String,
@@ -221,16 +221,16 @@ struct Needed {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Outlook {
+struct ShardOutlook {
     #[serde(rename = "shardID")]
     shard_id: String,
     dimension: String,
     share: f64,
-    full_in: Option<Days>,
+    full_in: Option<DayRange>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Days {
+struct DayRange {
     earliest: f64,
     expected: Option<f64>,
     latest: Option<f64>,
@@ -238,7 +238,7 @@ struct Days {
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Unknown {
+struct MissingForecast {
     #[serde(rename = "shardID")]
     shard_id: String,
     dimension: String,
@@ -246,11 +246,11 @@ struct Unknown {
 }
 
 /// In how many days shards are over their limits.
-pub(crate) fn forecast(screen: &Screen, forecast: &Forecast) -> String {
+pub(crate) fn forecast_table(screen: &Screen, forecast: &ForecastBody) -> String {
     if let Some(too_little) = &forecast.too_little {
         let next = "It is recorded while Ballast runs: look again then, or see what is used now \
                     (ballast load show).";
-        return format!("{}\n{}", clean(too_little), screen.dim(next));
+        return format!("{}\n{}", sanitize(too_little), screen.dim(next));
     }
     let mut table = Table::new(screen, &["shard", "of", "#now", "over its limit in"]);
     let days = |days: Option<f64>| {
@@ -267,8 +267,8 @@ pub(crate) fn forecast(screen: &Screen, forecast: &Forecast) -> String {
                 days(full.latest)
             ),
         };
-        let now = percent(outlook.share);
-        table.row([
+        let now = format_percent(outlook.share);
+        table.add_row([
             outlook.shard_id.clone(),
             outlook.dimension.clone(),
             now,
@@ -277,14 +277,14 @@ pub(crate) fn forecast(screen: &Screen, forecast: &Forecast) -> String {
     }
     for it in &forecast.unknown {
         let because = it.because.clone();
-        table.faint([
+        table.add_dimmed_row([
             it.shard_id.clone(),
             it.dimension.clone(),
             String::new(),
             because,
         ]);
     }
-    let mut text = table.text();
+    let mut text = table.render();
     for needed in &forecast.needed {
         let line = format!(
             "{} has {} shards and needs {} in {} days, {} at the most ({})",
@@ -295,16 +295,16 @@ pub(crate) fn forecast(screen: &Screen, forecast: &Forecast) -> String {
             needed.at_most,
             needed.dimension
         );
-        text.push_str(&format!("\n{}", clean(&line)));
+        text.push_str(&format!("\n{}", sanitize(&line)));
     }
     text
 }
 
-fn percent(share: f64) -> String {
+fn format_percent(share: f64) -> String {
     format!("{:.0} %", share * 100.0)
 }
 
-fn rate(rate: f64) -> String {
+fn format_rate(rate: f64) -> String {
     match rate {
         rate if rate <= 0.0 => "0".to_owned(),
         rate if rate < 10.0 => format!("{rate:.1}"),
@@ -312,7 +312,7 @@ fn rate(rate: f64) -> String {
     }
 }
 
-fn latency(latency: Option<&Latency>) -> String {
+fn format_latency(latency: Option<&Latency>) -> String {
     latency.map_or_else(String::new, |latency| match latency.p99 {
         ms if ms < 10.0 => format!("{ms:.1} ms"),
         ms if ms < 10_000.0 => format!("{ms:.0} ms"),
@@ -321,7 +321,7 @@ fn latency(latency: Option<&Latency>) -> String {
 }
 
 /// `1.2 GiB`.
-pub(crate) fn bytes(bytes: f64) -> String {
+pub(crate) fn format_bytes(bytes: f64) -> String {
     let units = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut amount = bytes;
     let mut unit = 0;
@@ -341,13 +341,13 @@ mod tests {
 
     #[test]
     fn amounts_are_told_in_few_characters() {
-        assert_eq!(bytes(512.0), "512 B");
-        assert_eq!(bytes(1_536.0), "1.5 KiB");
-        assert_eq!(bytes(3.0 * (1_u64 << 30) as f64), "3.0 GiB");
+        assert_eq!(format_bytes(512.0), "512 B");
+        assert_eq!(format_bytes(1_536.0), "1.5 KiB");
+        assert_eq!(format_bytes(3.0 * (1_u64 << 30) as f64), "3.0 GiB");
         assert_eq!(
-            (rate(0.0), rate(1.25), rate(1234.4)),
+            (format_rate(0.0), format_rate(1.25), format_rate(1234.4)),
             ("0".into(), "1.2".into(), "1234".into())
         );
-        assert_eq!(percent(0.874), "87 %");
+        assert_eq!(format_percent(0.874), "87 %");
     }
 }

@@ -1,18 +1,19 @@
 //! Moves, for people.
 
-use ballast_domain::certificate::GivenUp;
+use ballast_domain::certificate::AcceptedLoss;
 use ballast_domain::migration::{
     BackHow, LeftBehind, Migration as Record, Price, Stage, Status, Terms,
 };
 use ballast_domain::moving::Phase;
 use ballast_domain::tenant::Slice;
 
-use super::certificate::{times, took};
-use super::moving::told::found;
-use super::watch::bar::percent;
-use crate::migration::body::{Migration, Plan};
+use super::certificate::{count_times, format_milliseconds};
+use super::moving::log::describe_finding;
+use super::moving::phase_label;
+use super::watch::bar::format_percent;
+use crate::migration::body::{MigrationBody, MovePlanBody};
 use crate::output::Screen;
-use crate::table::{self, Table, clean, counted, moment, moment_long, number};
+use crate::table::{self, Table, count_noun, format_number, moment, moment_long, sanitize};
 
 /// `acme`, or `slice 1 of acme`.
 fn subject(tenant: &str, slice: u32) -> String {
@@ -34,63 +35,67 @@ fn status(screen: &Screen, status: Status) -> String {
 }
 
 /// One line on a move.
-pub(crate) fn line(screen: &Screen, migration: &Migration) -> String {
+pub(crate) fn summary_line(screen: &Screen, migration: &MigrationBody) -> String {
     let record = &migration.record;
     let what = subject(record.tenant_id.as_str(), record.slice);
     let mut line = format!(
         "{}: {what} from {} to {} is {}",
-        clean(migration.id()),
+        sanitize(migration.id()),
         record.from,
         record.to,
         status(screen, migration.status)
     );
     match &record.ended {
         Some(ended) => {
-            let why = ended.why.as_ref().map(|why| format!(": {}", clean(why)));
+            let why = ended.why.as_ref().map(|why| format!(": {}", sanitize(why)));
             line.push_str(&why.unwrap_or_default());
         }
-        None => line.push_str(&format!(", in {}", clean(&migration.phase))),
+        None => line.push_str(&format!(", {}", sanitize(phase_label(&migration.phase)))),
     }
     if let Some(why) = &record.waiting_for {
-        line.push_str(&format!(", waiting for {}", clean(why)));
+        line.push_str(&format!(", waiting for {}", sanitize(why)));
     }
     line
 }
 
 /// One line on a move that was begun.
-pub(crate) fn begun(screen: &Screen, migration: &Migration) -> String {
+pub(crate) fn describe_started(screen: &Screen, migration: &MigrationBody) -> String {
     let price = migration.record.price.as_ref();
-    let price = price.map(|price| format!("\n{}", priced(price)));
-    format!("{}{}", line(screen, migration), price.unwrap_or_default())
+    let price = price.map(|price| format!("\n{}", describe_price(price)));
+    format!(
+        "{}{}",
+        summary_line(screen, migration),
+        price.unwrap_or_default()
+    )
 }
 
 /// One line on a move that something was asked of.
-pub(crate) fn asked(screen: &Screen, migration: &Migration) -> String {
+pub(crate) fn describe_request(screen: &Screen, migration: &MigrationBody) -> String {
     let asked = &migration.record.asked;
-    let mut text = line(screen, migration);
+    let mut text = summary_line(screen, migration);
     if migration.record.is_over() {
         return text;
     }
     if let Some(back) = &asked.back {
         text.push_str(match back.how {
-            BackHow::Cancel => "; it is being called off",
+            BackHow::Cancel => "; it is being cancelled",
             BackHow::Reverse if asked.accept_loss.is_some() => {
-                "; it is being brought back, without what only its target has if need be"
+                "; it is being moved back; votes that only the target has may be lost"
             }
-            BackHow::Reverse => "; it is being brought back",
+            BackHow::Reverse => "; it is being moved back",
         });
     } else if asked.paused.is_some() {
         text.push_str("; it is paused");
     } else if asked.complete.is_some() {
-        text.push_str("; its window ends");
+        text.push_str("; its window is ending");
     }
     text
 }
 
 /// Many moves.
-pub(crate) fn table(screen: &Screen, migrations: &[Migration]) -> String {
+pub(crate) fn migration_table(screen: &Screen, migrations: &[MigrationBody]) -> String {
     let columns = [
-        "move",
+        "migration",
         "tenant",
         "from",
         "to",
@@ -113,55 +118,55 @@ pub(crate) fn table(screen: &Screen, migrations: &[Migration]) -> String {
             record.from.to_string(),
             record.to.to_string(),
             migration.status.name().to_owned(),
-            migration.phase.clone(),
-            far(migration),
+            phase_label(&migration.phase).to_owned(),
+            format_progress(migration),
             migration
                 .pause_ms
                 .map_or_else(|| "–".to_owned(), |ms| format!("{ms} ms")),
             moment(screen, record.requested_at),
         ];
         if record.is_over() {
-            table.faint(row);
+            table.add_dimmed_row(row);
         } else {
-            table.row(row);
+            table.add_row(row);
         }
     }
-    table.text()
+    table.render()
 }
 
 /// How far a move's phase is.
-fn far(migration: &Migration) -> String {
+fn format_progress(migration: &MigrationBody) -> String {
     let progress = &migration.progress;
     match progress.total.filter(|total| *total > 0) {
-        _ if !is_telling(migration) => "–".to_owned(),
-        Some(total) => percent((progress.done as f64 / total as f64).min(1.0))
+        _ if !has_progress(migration) => "–".to_owned(),
+        Some(total) => format_percent((progress.done as f64 / total as f64).min(1.0))
             .trim_start()
             .to_owned(),
-        None => number(progress.done),
+        None => format_number(progress.done),
     }
 }
 
 /// What a move is expected to cost.
-fn priced(price: &Price) -> String {
+fn describe_price(price: &Price) -> String {
     let from = match price.from_moves {
-        0 => "as of a new installation".to_owned(),
-        moves => format!("from {}", counted(moves, "past move")),
+        0 => "default estimate".to_owned(),
+        moves => format!("from {}", count_noun(moves, "past migration")),
     };
     format!(
-        "expected: {}, {}, about {}; {} until the cutover, {} ms without votes ({from}); {}",
-        counted(price.polls, "poll"),
-        counted(price.rows, "row"),
-        counted(price.bytes, "byte"),
-        took(price.duration_ms),
-        number(price.pause_ms),
-        counted(price.neighbours, "neighbour")
+        "expected: {}, {}, about {}; {} until the cutover, write pause {} ms ({from}); {}",
+        count_noun(price.polls, "poll"),
+        count_noun(price.rows, "row"),
+        count_noun(price.bytes, "byte"),
+        format_milliseconds(price.duration_ms),
+        format_number(price.pause_ms),
+        count_noun(price.neighbours, "neighbour")
     )
 }
 
-fn terms(terms: &Terms) -> String {
+fn describe_terms(terms: &Terms) -> String {
     let pause = match terms.max_pause_ms {
-        Some(most) => format!("a pause of at most {most} ms"),
-        None => "a pause of any length".to_owned(),
+        Some(most) => format!("a write pause of at most {most} ms"),
+        None => "a write pause of any length".to_owned(),
     };
     let approval = if terms.needs_approval {
         ", once it is approved"
@@ -169,42 +174,42 @@ fn terms(terms: &Terms) -> String {
         ""
     };
     let sync = match terms.sync {
-        true => " in which votes count when both sides have them",
+        true => " in which votes count once both shards have them",
         false => "",
     };
     format!(
         "a window of {}{sync}, {pause}{approval}",
-        took(terms.window_ms)
+        format_milliseconds(terms.window_ms)
     )
 }
 
-/// What a move would do.
-pub(crate) fn plan(screen: &Screen, plan: &Plan) -> String {
+/// The plan of a dry run.
+pub(crate) fn describe_plan(screen: &Screen, plan: &MovePlanBody) -> String {
     let what = subject(&plan.tenant_id, plan.slice);
     let headline = format!("would move {what} from {} to {}:", plan.from, plan.to);
     let width = plan
         .actions
         .iter()
-        .map(|one| one.phase.len())
+        .map(|one| phase_label(&one.phase).len())
         .max()
         .unwrap_or(0);
-    let mut lines = vec![screen.bold(&clean(&headline))];
+    let mut lines = vec![screen.bold(&sanitize(&headline))];
     for (number, one) in plan.actions.iter().enumerate() {
-        let phase = screen.dim(&format!("{:width$}", clean(&one.phase)));
+        let phase = screen.dim(&format!("{:width$}", sanitize(phase_label(&one.phase))));
         lines.push(format!(
             "{:>3}. {phase}  {}",
             number + 1,
-            clean(&one.action)
+            sanitize(&one.action)
         ));
     }
-    lines.push(format!("terms: {}", terms(&plan.terms)));
-    lines.push(priced(&plan.price));
-    lines.push(screen.dim("nothing was done; without --dry-run it is"));
+    lines.push(format!("terms: {}", describe_terms(&plan.terms)));
+    lines.push(describe_price(&plan.price));
+    lines.push(screen.dim("dry run: nothing was changed"));
     lines.join("\n")
 }
 
 /// All about one move.
-pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
+pub(crate) fn migration_facts(screen: &Screen, migration: &MigrationBody) -> String {
     let record = &migration.record;
     let figures = &record.figures;
     let word = |word: &ballast_domain::migration::Word| {
@@ -214,8 +219,8 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
     };
     let back = record.asked.back.as_ref().map(|back| {
         let how = match back.how {
-            BackHow::Cancel => "to be called off",
-            BackHow::Reverse => "to be brought back",
+            BackHow::Cancel => "cancel requested",
+            BackHow::Reverse => "reversal requested",
         };
         format!("{how} {}", word(&back.word))
     });
@@ -230,11 +235,14 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
         )
     });
     let compared = (figures.compared > 0).then(|| {
-        let differences = counted(figures.differences, "difference");
-        format!("both sides {}, {differences}", times(figures.compared))
+        let differences = count_noun(figures.differences, "difference");
+        format!(
+            "both shards {}, {differences}",
+            count_times(figures.compared)
+        )
     });
     let rows = [
-        ("move", Some(migration.id().to_owned())),
+        ("migration", Some(migration.id().to_owned())),
         (
             "tenant",
             Some(subject(record.tenant_id.as_str(), record.slice)),
@@ -242,22 +250,22 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
         ("from", Some(record.from.to_string())),
         ("to", Some(record.to.to_string())),
         ("status", Some(migration.status.name().to_owned())),
-        ("phase", Some(migration.phase.clone())),
+        ("phase", Some(phase_label(&migration.phase).to_owned())),
         (
             "progress",
-            is_telling(migration).then(|| progress(migration)),
+            has_progress(migration).then(|| describe_progress(migration)),
         ),
         ("waiting for", record.waiting_for.clone()),
         ("requested", Some(moment_long(screen, record.requested_at))),
         ("by", Some(record.actor.to_string())),
         ("reason", record.reason.clone()),
-        ("terms", Some(terms(&record.terms))),
+        ("terms", Some(describe_terms(&record.terms))),
         (
             "price",
             record
                 .price
                 .as_ref()
-                .map(|price| priced(price).replace("expected: ", "")),
+                .map(|price| describe_price(price).replace("expected: ", "")),
         ),
         ("paused", record.asked.paused.as_ref().map(word)),
         ("approved", record.asked.approved.as_ref().map(word)),
@@ -265,12 +273,12 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
         ("loss", accepted),
         ("complete", record.asked.complete.as_ref().map(word)),
         (
-            "carried",
+            "copied",
             (figures.rows > 0).then(|| {
                 format!(
                     "{} rows, {} bytes",
-                    number(figures.rows),
-                    number(figures.bytes)
+                    format_number(figures.rows),
+                    format_number(figures.bytes)
                 )
             }),
         ),
@@ -279,18 +287,16 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
             figures.cut_over_at.map(|at| moment_long(screen, at)),
         ),
         (
-            "pause",
-            migration
-                .pause_ms
-                .map(|ms| format!("{ms} ms without votes")),
+            "write pause",
+            migration.pause_ms.map(|ms| format!("{ms} ms")),
         ),
         (
-            "put off",
-            (figures.put_off > 0).then(|| times(u64::from(figures.put_off))),
+            "postponed",
+            (figures.put_off > 0).then(|| count_times(u64::from(figures.put_off))),
         ),
         (
             "repaired",
-            (figures.repaired > 0).then(|| format!("{} rows", number(figures.repaired))),
+            (figures.repaired > 0).then(|| format!("{} rows", format_number(figures.repaired))),
         ),
         ("compared", compared),
         (
@@ -304,9 +310,9 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
                 format!("{} alone acknowledges since {since}", record.to)
             }),
         ),
-        ("given up", lost(record, false)),
-        ("without", lost(record, true)),
-        ("left behind", left_behind(record)),
+        ("given up", describe_loss(record, false)),
+        ("without", describe_loss(record, true)),
+        ("left behind", describe_copy_left(record)),
         ("ended", ended),
         (
             "certificate",
@@ -318,36 +324,38 @@ pub(crate) fn facts(screen: &Screen, migration: &Migration) -> String {
         ("version", Some(migration.version.to_string())),
     ];
     let findings = record.findings.iter();
-    let findings = findings.map(|one| ("found", Some(found(one))));
+    let findings = findings.map(|one| ("found", Some(describe_finding(one))));
     let rows: Vec<_> = rows.into_iter().chain(findings).collect();
-    table::facts(screen, &rows)
+    table::fact_list(screen, &rows)
 }
 
 /// What a move left behind, if that was acknowledged, or was not.
-fn lost(record: &Record, synced: bool) -> Option<String> {
+fn describe_loss(record: &Record, synced: bool) -> Option<String> {
     let lost = record
         .given_up
         .as_ref()
         .filter(|lost| lost.synced == synced);
-    lost.map(GivenUp::told)
+    lost.map(AcceptedLoss::describe)
 }
 
 /// What has become of a copy that was given up.
-fn left_behind(record: &Record) -> Option<String> {
+fn describe_copy_left(record: &Record) -> Option<String> {
     let to = record.copy_left().map_or(&record.to, |(shard, _)| shard);
     let goes = match record.may_remove_copy() {
         true => ", which is to be removed",
         false => "",
     };
     Some(match record.left_behind? {
-        LeftBehind::Away => format!("{to} has not answered since; it may have a copy{goes}"),
-        LeftBehind::Kept => format!("{to} takes no votes of it, and still has its copy{goes}"),
-        LeftBehind::Gone => format!("{to} has nothing of it any more"),
+        LeftBehind::Away => {
+            format!("{to} has been unreachable since; it may still have its copy{goes}")
+        }
+        LeftBehind::Kept => format!("{to} accepts no votes for it and still has its copy{goes}"),
+        LeftBehind::Gone => format!("{to} has no copy any more"),
     })
 }
 
 /// When the window ends, while it is open.
-fn window_ends(migration: &Migration) -> Option<ballast_domain::Timestamp> {
+fn window_ends(migration: &MigrationBody) -> Option<ballast_domain::Timestamp> {
     let record = &migration.record;
     let at = record
         .figures
@@ -361,27 +369,27 @@ fn window_ends(migration: &Migration) -> Option<ballast_domain::Timestamp> {
 
 /// Whether how far it is says something of the phase that it is in: in those
 /// that copy nothing, only what they tell themselves does.
-pub(crate) fn is_telling(migration: &Migration) -> bool {
+pub(crate) fn has_progress(migration: &MigrationBody) -> bool {
     let told = &migration.progress;
     let copies = ["WaitForSync", "VerifyConsistency"].contains(&migration.phase.as_str());
     !migration.record.is_over() && (copies || told.note.is_some() || told.per_second.is_some())
 }
 
 /// How far a phase is, in words.
-pub(crate) fn progress(migration: &Migration) -> String {
+pub(crate) fn describe_progress(migration: &MigrationBody) -> String {
     let it = &migration.progress;
-    let total = it.total.map(|total| format!("of {}", number(total)));
+    let total = it.total.map(|total| format!("of {}", format_number(total)));
     let rate = it.per_second;
     let counts = [
-        Some(number(it.done)),
+        Some(format_number(it.done)),
         total,
         Some(it.unit.clone()),
-        rate.map(|rate| format!("at {} per second", number(rate))),
+        rate.map(|rate| format!("at {} per second", format_number(rate))),
     ];
     let counts: Vec<String> = counts.into_iter().flatten().collect();
     let mut told = counts.join(" ").trim_end().to_owned();
     if let Some(left) = it.eta_seconds {
-        told += &format!(", {} left", took(left * 1_000));
+        told += &format!(", {} left", format_milliseconds(left * 1_000));
     }
     if let Some(note) = &it.note {
         told += &format!(" ({note})");
@@ -390,20 +398,20 @@ pub(crate) fn progress(migration: &Migration) -> String {
 }
 
 /// What a move makes of a slice, in few words.
-pub(crate) fn moving(slice: &Slice) -> Option<String> {
+pub(crate) fn describe_migration(slice: &Slice) -> Option<String> {
     let moving = slice.moving.as_ref()?;
     let how = match moving.phase {
         Phase::Copying => format!("is moving to {}", moving.to),
         Phase::Sealing { .. } => format!("is moving to {}: cutting over", moving.to),
-        Phase::Aborting => format!("stays, was to move to {}: tidying up", moving.to),
+        Phase::Aborting => format!("stays; the migration to {} is cleaning up", moving.to),
         Phase::Window => format!("came from {}: in its window", moving.from),
-        Phase::Cleaning => format!("came from {}: tidying up", moving.from),
+        Phase::Cleaning => format!("came from {}: cleaning up", moving.from),
     };
-    Some(format!("{how} ({})", moving.move_id))
+    Some(format!("{how} ({})", moving.migration_id))
 }
 
 /// How a slice's last move ended, in few words.
-pub(crate) fn last_move(slice: &Slice) -> Option<String> {
+pub(crate) fn describe_last_migration(slice: &Slice) -> Option<String> {
     let last = slice.last_move.as_ref()?;
     // The way back is a move of its own, named after the one it undoes.
     let (id, back) = match last.move_id.0.strip_suffix("-back") {
@@ -412,14 +420,14 @@ pub(crate) fn last_move(slice: &Slice) -> Option<String> {
     };
     let how = match (last.moved, back) {
         (true, false) => "was moved here",
-        (true, true) => "was brought back here",
-        (false, _) => "stayed here, a move was undone",
+        (true, true) => "was moved back here",
+        (false, _) => "stayed here, a migration was undone",
     };
     Some(format!("{how} ({id})"))
 }
 
 #[cfg(test)]
-pub(crate) fn example(changes: serde_json::Value) -> Migration {
+pub(crate) fn example_migration(changes: serde_json::Value) -> MigrationBody {
     let mut body = serde_json::json!({
         "migrationID": "mv-1k6tq8zr4-0a1bc", "tenantID": "acme", "slice": 0,
         "fromShardID": "shard-1", "toShardID": "shard-3", "regions": ["local"],
@@ -448,8 +456,8 @@ mod tests {
 
     use super::*;
 
-    fn waiting() -> Migration {
-        example(json!({
+    fn waiting() -> MigrationBody {
+        example_migration(json!({
             "stage": "asked", "status": "waiting", "phase": "PlanMove", "slice": 1,
             "waitingFor": "the maintenance window Sun 02:00-04:00",
             "asked": {"paused": {"actor": {"type": "token", "name": "ops", "tokenID": "tok-1"},
@@ -457,8 +465,8 @@ mod tests {
         }))
     }
 
-    pub(crate) fn completed() -> Migration {
-        example(json!({
+    pub(crate) fn completed() -> MigrationBody {
+        example_migration(json!({
             "stage": "ended", "status": "completed", "phase": "CleanupOldShard", "pauseMs": 12,
             "figures": {"rows": 12_310, "bytes": 1_440_211, "copyingSince": "2026-11-16T09:00:00Z",
                 "cutOverAt": "2026-11-16T09:00:03Z", "pauseMs": 12, "putOff": 1, "repaired": 0,
@@ -466,14 +474,14 @@ mod tests {
             "ended": {"status": "completed", "phase": "CleanupOldShard",
                 "at": "2026-11-16T11:00:03Z"},
             "certificate": serde_json::to_value(
-                ballast_control_plane::migrations::notary::Notary::from_seed(&[7; 32]).unwrap()
-                    .sign(crate::view::certificate::example())).unwrap(),
+                ballast_control_plane::migrations::certificate_signer::CertificateSigner::from_seed(&[7; 32]).unwrap()
+                    .sign(crate::view::certificate::example_certificate())).unwrap(),
         }))
     }
 
-    fn given_up() -> Migration {
+    fn given_up() -> MigrationBody {
         let ann = json!({"type": "token", "name": "ann", "tokenID": "tok-2"});
-        example(json!({
+        example_migration(json!({
             "stage": "ended", "status": "reversed", "phase": "Rollback", "pauseMs": 12,
             "asked": {
                 "back": {"how": "reverse", "actor": ann, "reason": "its disk is dead",
@@ -489,8 +497,8 @@ mod tests {
         }))
     }
 
-    fn reversed() -> Migration {
-        example(json!({
+    fn reversed() -> MigrationBody {
+        example_migration(json!({
             "stage": "ended", "status": "reversed", "phase": "Rollback", "pauseMs": 12,
             "ended": {"status": "reversed", "phase": "Rollback", "at": "2026-11-16T09:29:59Z",
                 "why": "operators asked for it"},
@@ -499,24 +507,42 @@ mod tests {
 
     #[test]
     fn many_moves() {
-        let all = [example(json!({})), waiting(), completed(), reversed()];
-        insta::assert_snapshot!(table(&Screen::plain(), &all));
+        let all = [
+            example_migration(json!({})),
+            waiting(),
+            completed(),
+            reversed(),
+        ];
+        insta::assert_snapshot!(migration_table(&Screen::plain(), &all));
     }
 
     #[test]
     fn all_about_moves() {
         let screen = Screen::plain();
-        let all = [example(json!({})), waiting(), completed(), given_up()];
-        let told = all.map(|one| facts(&screen, &one)).join("\n\n");
+        let all = [
+            example_migration(json!({})),
+            waiting(),
+            completed(),
+            given_up(),
+        ];
+        let told = all.map(|one| migration_facts(&screen, &one)).join("\n\n");
         insta::assert_snapshot!(told);
     }
 
     #[test]
     fn one_line_each() {
         let screen = Screen::plain();
-        let all = [example(json!({})), waiting(), completed(), reversed()];
-        let mut told = all.map(|one| asked(&screen, &one)).join("\n");
-        told.push_str(&format!("\n\n{}", begun(&screen, &example(json!({})))));
+        let all = [
+            example_migration(json!({})),
+            waiting(),
+            completed(),
+            reversed(),
+        ];
+        let mut told = all.map(|one| describe_request(&screen, &one)).join("\n");
+        told.push_str(&format!(
+            "\n\n{}",
+            describe_started(&screen, &example_migration(json!({})))
+        ));
         insta::assert_snapshot!(told);
     }
 
@@ -530,7 +556,7 @@ mod tests {
             "actions": [{"phase": "PlanMove", "action": "claim acme/0 on shard-1"},
                 {"phase": "WaitForSync", "action": "copy 4 polls and 12000 rows"}],
         });
-        let body: Plan = serde_json::from_value(body).unwrap();
-        insta::assert_snapshot!(plan(&Screen::plain(), &body));
+        let body: MovePlanBody = serde_json::from_value(body).unwrap();
+        insta::assert_snapshot!(describe_plan(&Screen::plain(), &body));
     }
 }

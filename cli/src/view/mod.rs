@@ -27,10 +27,10 @@ pub(crate) mod workflows;
 
 use serde::de::DeserializeOwned;
 
-use super::args::Fields;
+use super::args::JsonFields;
 use super::body::Page;
 use super::client::Reply;
-use super::failure::Failure;
+use super::failure::CliError;
 use super::output::Screen;
 
 /// Shows an answer: the body itself with `--json`, else the text of it.
@@ -38,7 +38,7 @@ pub(crate) fn show<T: DeserializeOwned>(
     screen: &Screen,
     reply: &Reply,
     text: impl FnOnce(&Screen, &T) -> String,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     if screen.json {
         screen.data(&reply.bytes)
     } else {
@@ -52,7 +52,7 @@ pub(crate) fn list<T: DeserializeOwned>(
     reply: &Reply,
     text: impl FnOnce(&Screen, &[T]) -> String,
     empty: &str,
-) -> Result<(), Failure> {
+) -> Result<(), CliError> {
     if screen.json {
         return screen.data(&reply.bytes);
     }
@@ -63,18 +63,18 @@ pub(crate) fn list<T: DeserializeOwned>(
     }
     screen.data(text(screen, &page.items).as_bytes())?;
     if let Some(cursor) = page.next_cursor {
-        let more = format!("there are more: --all, or the next page with --cursor {cursor}");
+        let more = format!("more items: --all, or --cursor {cursor} for the next page");
         screen.note(&screen.dim(&more));
     }
     Ok(())
 }
 
 /// Refuses a change that changes nothing.
-pub(crate) fn refuse_nothing(fields: &Fields) -> Result<(), Failure> {
+pub(crate) fn require_change(fields: &JsonFields) -> Result<(), CliError> {
     if fields.is_empty() {
-        return Err(Failure::usage(
-            "it was not said what to change",
-            "--help shows what can be changed",
+        return Err(CliError::usage(
+            "no change was given",
+            "--help lists what can be changed",
         ));
     }
     Ok(())

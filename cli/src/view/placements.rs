@@ -1,13 +1,13 @@
 //! Where a tenant is, for people.
 
-use super::migrations::{last_move, moving};
-use crate::body::{Placement, Versioned};
+use super::migrations::{describe_last_migration, describe_migration};
+use crate::body::{PlacementBody, Versioned};
 use crate::output::Screen;
-use crate::table::{Table, clean, moment, moment_long};
+use crate::table::{Table, moment, moment_long, sanitize};
 
 /// Where it is, where it belongs, and its slices.
-pub(crate) fn facts(screen: &Screen, body: &Versioned<Placement>) -> String {
-    let Placement {
+pub(crate) fn placement_facts(screen: &Screen, body: &Versioned<PlacementBody>) -> String {
+    let PlacementBody {
         tenant_id,
         shard_id,
         preferred_shard_id,
@@ -34,11 +34,11 @@ pub(crate) fn facts(screen: &Screen, body: &Versioned<Placement>) -> String {
             "Pinned to {} by {}{reason}, {when}.",
             pin.shard_id, pin.actor
         );
-        text.push_str(&format!("\n{}", clean(&line)));
+        text.push_str(&format!("\n{}", sanitize(&line)));
     }
     let columns = ["#slice", "shard", "#epoch", "since", "move"];
     // Who has never moved needs no column for it.
-    let told = |slice| moving(slice).or_else(|| last_move(slice));
+    let told = |slice| describe_migration(slice).or_else(|| describe_last_migration(slice));
     let some = slices.iter().any(|slice| told(slice).is_some());
     let columns = if some { &columns[..] } else { &columns[..4] };
     let mut table = Table::new(screen, columns);
@@ -50,8 +50,8 @@ pub(crate) fn facts(screen: &Screen, body: &Versioned<Placement>) -> String {
             moment(screen, slice.placed_at),
         ];
         row.extend(some.then(|| told(slice).unwrap_or_default()));
-        table.row(row);
+        table.add_row(row);
     }
-    text.push_str(&format!("\n\n{}", table.text()));
+    text.push_str(&format!("\n\n{}", table.render()));
     text
 }

@@ -6,12 +6,12 @@ use ballast_domain::poll::lanes::{Cause, Spread, Verdict};
 use serde::Deserialize;
 
 use crate::output::Screen;
-use crate::table::{Table, moment_long, number};
+use crate::table::{Table, format_number, moment_long};
 
 /// A poll as the API shows it.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Poll {
+pub(crate) struct PollBody {
     #[serde(rename = "pollID")]
     poll_id: String,
     title: Option<String>,
@@ -23,7 +23,7 @@ pub(crate) struct Poll {
 /// Results as the API shows them.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Results {
+pub(crate) struct ResultsBody {
     state: PollPhase,
     items: Vec<ItemResult>,
     total: u64,
@@ -41,7 +41,7 @@ struct ItemResult {
 /// Lanes as the API shows them.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Lanes {
+pub(crate) struct LanesBody {
     #[serde(rename = "pollID")]
     poll_id: String,
     lanes: u16,
@@ -61,7 +61,7 @@ pub(crate) struct ItemLanes {
     pub(crate) spread: Spread,
 }
 
-fn state(phase: PollPhase) -> &'static str {
+fn phase_name(phase: PollPhase) -> &'static str {
     match phase {
         PollPhase::Scheduled => "scheduled",
         PollPhase::Open => "open",
@@ -70,61 +70,61 @@ fn state(phase: PollPhase) -> &'static str {
 }
 
 /// The ID of a poll that was made: what a script needs.
-pub(crate) fn created(_: &Screen, poll: &Poll) -> String {
+pub(crate) fn created_id(_: &Screen, poll: &PollBody) -> String {
     poll.poll_id.clone()
 }
 
 /// A poll that was closed.
-pub(crate) fn closed(_: &Screen, poll: &Poll) -> String {
+pub(crate) fn describe_closed(_: &Screen, poll: &PollBody) -> String {
     format!("{} is closed", poll.poll_id)
 }
 
 /// Many polls.
-pub(crate) fn table(screen: &Screen, polls: &[Poll]) -> String {
+pub(crate) fn poll_table(screen: &Screen, polls: &[PollBody]) -> String {
     let mut table = Table::new(screen, &["poll", "title", "state", "#items", "ends"]);
     for poll in polls {
         let row = [
             poll.poll_id.clone(),
             poll.title.clone().unwrap_or_default(),
-            state(poll.state).to_owned(),
-            number(poll.items.len() as u64),
+            phase_name(poll.state).to_owned(),
+            format_number(poll.items.len() as u64),
             moment_long(screen, poll.expiration_time),
         ];
         if poll.state == PollPhase::Open {
-            table.row(row);
+            table.add_row(row);
         } else {
-            table.faint(row);
+            table.add_dimmed_row(row);
         }
     }
-    table.text()
+    table.render()
 }
 
 /// How a poll stands.
-pub(crate) fn results(screen: &Screen, results: &Results) -> String {
+pub(crate) fn results_table(screen: &Screen, results: &ResultsBody) -> String {
     let mut table = Table::new(screen, &["item", "#votes", "#share", ""]);
     let most = results.items.first().map_or(0, |item| item.votes_count);
     for item in &results.items {
         let share = item.votes_count as f64 * 100.0 / results.total.max(1) as f64;
         let bar = (item.votes_count * 30).checked_div(most).unwrap_or(0);
-        table.row([
+        table.add_row([
             item.item_name.clone(),
-            number(item.votes_count),
+            format_number(item.votes_count),
             format!("{share:.1} %"),
             "█".repeat(usize::try_from(bar).unwrap_or(0)),
         ]);
     }
     format!(
         "{}\n\n{} votes of {} voters; {} as of {}",
-        table.text(),
-        number(results.total),
-        number(results.voters),
-        state(results.state),
+        table.render(),
+        format_number(results.total),
+        format_number(results.voters),
+        phase_name(results.state),
         results.as_of
     )
 }
 
 /// How evenly votes lie on lanes.
-pub(crate) fn lanes(screen: &Screen, report: &Lanes) -> String {
+pub(crate) fn lanes_table(screen: &Screen, report: &LanesBody) -> String {
     let columns = [
         "item",
         "#votes",
@@ -136,25 +136,25 @@ pub(crate) fn lanes(screen: &Screen, report: &Lanes) -> String {
     let mut table = Table::new(screen, &columns);
     for item in &report.items {
         let spread = &item.spread;
-        table.row([
+        table.add_row([
             item.item_name.clone(),
-            number(item.votes_count),
-            number(spread.lanes.iter().min().copied().unwrap_or(0)),
-            number(spread.lanes.iter().max().copied().unwrap_or(0)),
+            format_number(item.votes_count),
+            format_number(spread.lanes.iter().min().copied().unwrap_or(0)),
+            format_number(spread.lanes.iter().max().copied().unwrap_or(0)),
             format!("{:.1} %", spread.deviation_percent),
-            verdict(spread),
+            describe_spread(spread),
         ]);
     }
     format!(
         "{}\n\n{}: {} votes on {} lanes per item; within 10 % of the mean is even, beyond 30 % skewed",
-        table.text(),
+        table.render(),
         report.poll_id,
-        number(report.total),
+        format_number(report.total),
         report.lanes
     )
 }
 
-fn verdict(spread: &Spread) -> String {
+fn describe_spread(spread: &Spread) -> String {
     let verdict = match spread.verdict {
         Verdict::Even => "even",
         Verdict::Uneven => "uneven",
@@ -169,27 +169,24 @@ fn verdict(spread: &Spread) -> String {
 }
 
 /// What became of an import.
-pub(crate) fn imported(
+pub(crate) fn describe_import(
     screen: &Screen,
-    report: &Lanes,
+    report: &LanesBody,
     [counted, already, carried]: [u64; 3],
     problems: &[String],
 ) -> String {
-    let mut text = lanes(screen, report);
+    let mut text = lanes_table(screen, report);
     text.push_str(&format!(
-        "\n{} votes of voters were counted, {} were there already; {} came as sums",
-        number(counted),
-        number(already),
-        number(carried),
+        "\n{} votes counted, {} already present; {} added as totals",
+        format_number(counted),
+        format_number(already),
+        format_number(carried),
     ));
     for problem in problems {
         text.push_str(&format!("\n{} {problem}", screen.red("problem:")));
     }
     if problems.is_empty() {
-        let told = format!(
-            "the totals were read back and are right: {}",
-            report.poll_id
-        );
+        let told = format!("verified: the totals of {} are as expected", report.poll_id);
         text.push_str(&format!("\n{}", screen.green(&told)));
     }
     text

@@ -1,69 +1,75 @@
 //! Who would move, for people: one sentence, what each shard wins and loses,
 //! and the first of the moves.
 
-use crate::body::{Preview, Traffic};
+use crate::body::{PreviewBody, ShardTraffic};
 use crate::output::Screen;
-use crate::table::{Table, number};
+use crate::table::{Table, format_number};
 
 /// How many shards are listed before the rest is counted.
 const SHARDS_SHOWN: usize = 30;
 
 /// What was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Question {
+pub(crate) enum PreviewKind {
     /// Who would move after a change.
-    Preview,
+    Change,
     /// Who is due to move now.
     Drift,
 }
 
 /// The whole answer.
-pub(crate) fn text(screen: &Screen, told: &Preview, question: Question) -> String {
+pub(crate) fn preview_text(screen: &Screen, told: &PreviewBody, question: PreviewKind) -> String {
     let mut parts = vec![screen.bold(&headline(told, question))];
-    let homeless = told.moves_total - gains(told).min(told.moves_total);
+    let homeless = told.moves_total - total_gains(told).min(told.moves_total);
     if homeless > 0 {
         let words = match (homeless, told.moves_total) {
-            (1, 1) => "It would fit nowhere: no shard may hold it.".to_owned(),
+            (1, 1) => "No shard may hold it.".to_owned(),
             (all, moves) if all == moves => "No shard may hold them.".to_owned(),
-            (some, _) => format!("{} of them would fit nowhere.", number(some)),
+            (some, _) => format!("{} of them would fit nowhere.", format_number(some)),
         };
         parts.push(screen.red(&words));
     }
     if told.moves_total > 0 {
-        parts.push(traffic(screen, told));
+        parts.push(traffic_table(screen, told));
     }
     if !told.items.is_empty() {
-        parts.push(moves(screen, told));
+        parts.push(move_table(screen, told));
     }
-    if question == Question::Preview {
+    if question == PreviewKind::Change {
         parts.push(screen.dim("This is a preview: nothing was changed."));
     }
     parts.join("\n\n")
 }
 
-fn gains(told: &Preview) -> u64 {
+fn total_gains(told: &PreviewBody) -> u64 {
     told.shards.iter().map(|shard| shard.gains).sum()
 }
 
-fn headline(told: &Preview, question: Question) -> String {
+fn headline(told: &PreviewBody, question: PreviewKind) -> String {
     let (moves, slices) = (told.moves_total, told.slices_total);
     let are = if slices == 1 { "slice" } else { "slices" };
     if moves == 0 {
         return match question {
             _ if slices == 0 => "There are no tenants yet, so nothing would move.".to_owned(),
-            Question::Preview if slices == 1 => "The one slice would stay where it is.".to_owned(),
-            Question::Preview => format!("None of the {} {are} would move.", number(slices)),
-            Question::Drift if slices == 1 => "The one slice is where it belongs.".to_owned(),
-            Question::Drift => format!("All {} {are} are where they belong.", number(slices)),
+            PreviewKind::Change if slices == 1 => {
+                "The one slice would stay where it is.".to_owned()
+            }
+            PreviewKind::Change => {
+                format!("None of the {} {are} would move.", format_number(slices))
+            }
+            PreviewKind::Drift if slices == 1 => "The one slice is where it belongs.".to_owned(),
+            PreviewKind::Drift => {
+                format!("All {} {are} are where they belong.", format_number(slices))
+            }
         };
     }
     let percent = moves as f64 * 100.0 / slices.max(1) as f64;
     let verb = match question {
-        Question::Preview => "would move",
-        Question::Drift if moves == 1 => "is due to move",
-        Question::Drift => "are due to move",
+        PreviewKind::Change => "would move",
+        PreviewKind::Drift if moves == 1 => "is due to move",
+        PreviewKind::Drift => "are due to move",
     };
-    let only = |side: fn(&Traffic) -> u64, word: &str| {
+    let only = |side: fn(&ShardTraffic) -> u64, word: &str| {
         let mut shards = told.shards.iter().filter(|shard| side(shard) > 0);
         match (shards.next(), shards.next()) {
             (Some(one), None) if side(one) == moves && moves > 1 => {
@@ -75,15 +81,15 @@ fn headline(told: &Preview, question: Question) -> String {
     };
     format!(
         "{} of {} {are} {verb} ({percent:.1} %){}{}.",
-        number(moves),
-        number(slices),
+        format_number(moves),
+        format_number(slices),
         only(|shard| shard.losses, "from"),
         only(|shard| shard.gains, "to"),
     )
 }
 
-fn traffic(screen: &Screen, told: &Preview) -> String {
-    let mut touched: Vec<&Traffic> = told
+fn traffic_table(screen: &Screen, told: &PreviewBody) -> String {
+    let mut touched: Vec<&ShardTraffic> = told
         .shards
         .iter()
         .filter(|shard| shard.gains + shard.losses > 0)
@@ -95,18 +101,18 @@ fn traffic(screen: &Screen, told: &Preview) -> String {
     );
     let signed = |sign: &str, n: u64| match n {
         0 => "–".to_owned(),
-        n => format!("{sign}{}", number(n)),
+        n => format!("{sign}{}", format_number(n)),
     };
     for shard in touched.iter().take(SHARDS_SHOWN) {
-        table.row([
+        table.add_row([
             shard.shard_id.clone(),
             signed("+", shard.gains),
             signed("−", shard.losses),
-            number(shard.slices_after),
-            number(shard.max_slices),
+            format_number(shard.slices_after),
+            format_number(shard.max_slices),
         ]);
     }
-    let mut text = table.text();
+    let mut text = table.render();
     if touched.len() > SHARDS_SHOWN {
         let rest = touched.len() - SHARDS_SHOWN;
         text.push_str(&format!("\n… and {rest} more shards"));
@@ -114,7 +120,7 @@ fn traffic(screen: &Screen, told: &Preview) -> String {
     text
 }
 
-fn moves(screen: &Screen, told: &Preview) -> String {
+fn move_table(screen: &Screen, told: &PreviewBody) -> String {
     let sliced = told.items.iter().any(|item| item.slice > 0);
     let due = told.items.iter().any(|item| item.already_due);
     let mut columns = vec!["tenant"];
@@ -132,12 +138,12 @@ fn moves(screen: &Screen, told: &Preview) -> String {
                 .unwrap_or_else(|| "nowhere".to_owned()),
         );
         row.extend(due.then(|| if item.already_due { "due already" } else { "" }.to_owned()));
-        table.row(row);
+        table.add_row(row);
     }
-    let mut text = table.text();
+    let mut text = table.render();
     let rest = told.moves_total.saturating_sub(told.items.len() as u64);
     if rest > 0 {
-        let more = format!("… and {} more; --all lists them", number(rest));
+        let more = format!("… and {} more; --all lists them", format_number(rest));
         text.push_str(&format!("\n{}", screen.dim(&more)));
     }
     text
@@ -149,8 +155,8 @@ mod tests {
 
     use super::*;
 
-    fn drawn(body: serde_json::Value, question: Question) -> String {
-        text(
+    fn drawn(body: serde_json::Value, question: PreviewKind) -> String {
+        preview_text(
             &Screen::plain(),
             &serde_json::from_value(body).unwrap(),
             question,
@@ -172,7 +178,7 @@ mod tests {
                 {"shardID": "shard-5", "gains": 2_013, "losses": 0, "slicesAfter": 2_013, "maxSlices": 1_000_000},
             ],
         });
-        insta::assert_snapshot!(drawn(body, Question::Preview));
+        insta::assert_snapshot!(drawn(body, PreviewKind::Change));
     }
 
     #[test]
@@ -182,12 +188,12 @@ mod tests {
             "nextCursor": null, "slicesTotal": 1, "movesTotal": 1,
             "shards": [{"shardID": "shard-1", "gains": 0, "losses": 1, "slicesAfter": 0, "maxSlices": 10}],
         });
-        insta::assert_snapshot!(drawn(body, Question::Preview));
+        insta::assert_snapshot!(drawn(body, PreviewKind::Change));
     }
 
     #[test]
     fn nothing_to_move() {
         let body = json!({"items": [], "nextCursor": null, "slicesTotal": 12_345, "movesTotal": 0, "shards": []});
-        insta::assert_snapshot!(drawn(body, Question::Drift), @"All 12,345 slices are where they belong.");
+        insta::assert_snapshot!(drawn(body, PreviewKind::Drift), @"All 12,345 slices are where they belong.");
     }
 }

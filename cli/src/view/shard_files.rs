@@ -5,16 +5,21 @@ use std::path::Path;
 use ballast_vote_shard::embedded::inspect::Inspection;
 
 use crate::output::Screen;
-use crate::table::{Table, number};
+use crate::table::{Table, format_number};
 
 /// What was found.
-pub(crate) fn text(screen: &Screen, directory: &Path, seen: &Inspection, deep: bool) -> String {
+pub(crate) fn shard_files_text(
+    screen: &Screen,
+    directory: &Path,
+    seen: &Inspection,
+    deep: bool,
+) -> String {
     let mut table = Table::new(screen, &["file", "#bytes", "#holds", "what"]);
     for file in &seen.checkpoints {
-        table.row([
+        table.add_row([
             file.name.clone(),
-            number(file.bytes),
-            number(file.position),
+            format_number(file.bytes),
+            format_number(file.position),
             "groups up to here".to_owned(),
         ]);
     }
@@ -24,41 +29,41 @@ pub(crate) fn text(screen: &Screen, directory: &Path, seen: &Inspection, deep: b
         } else {
             "rows, not in use"
         };
-        table.row([
+        table.add_row([
             file.name.clone(),
-            number(file.bytes),
-            number(file.rows),
+            format_number(file.bytes),
+            format_number(file.rows),
             what.to_owned(),
         ]);
     }
     for file in &seen.segments {
-        let first = number(file.first_group);
+        let first = format_number(file.first_group);
         let what = match &file.remark {
             Some(remark) => format!("groups from {first}; {remark}"),
             None => format!("groups from {first}"),
         };
-        table.row([
+        table.add_row([
             file.name.clone(),
-            number(file.bytes),
-            number(file.groups),
+            format_number(file.bytes),
+            format_number(file.groups),
             what,
         ]);
     }
-    let mut text = table.text();
+    let mut text = table.render();
     text.push_str(&format!(
         "\n\n{}: {} slices, {} polls, {} voters, {} votes; last group {}\n",
         directory.display(),
-        number(seen.slices),
-        number(seen.polls),
-        number(seen.voters),
-        number(seen.votes),
-        number(seen.last_group),
+        format_number(seen.slices),
+        format_number(seen.polls),
+        format_number(seen.voters),
+        format_number(seen.votes),
+        format_number(seen.last_group),
     ));
     if seen.polls_archived > 0 {
         text.push_str(&format!(
             "{} polls have their rows in files of {} bytes, which were not read\n",
-            number(seen.polls_archived),
-            number(seen.archive_bytes),
+            format_number(seen.polls_archived),
+            format_number(seen.archive_bytes),
         ));
     }
     for problem in &seen.problems {
@@ -66,8 +71,8 @@ pub(crate) fn text(screen: &Screen, directory: &Path, seen: &Inspection, deep: b
     }
     if seen.problems.is_empty() {
         let fine = match deep {
-            true => "everything was read: all checksums fit, and the counts are what the rows say",
-            false => "no problem seen; ballast shard verify reads everything",
+            true => "verified: all checksums match, and the counts agree with the rows",
+            false => "no problems found; ballast shard verify reads everything",
         };
         text.push_str(&screen.green(fine));
     }

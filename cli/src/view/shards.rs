@@ -4,9 +4,9 @@ use ballast_domain::shard::{Pressure, ShardState};
 
 use crate::body::ShardBody;
 use crate::output::Screen;
-use crate::table::{self, Table, listed, moment_long, number};
+use crate::table::{self, Table, format_number, join_or_dash, moment_long};
 
-fn state(body: &ShardBody) -> String {
+fn describe_state(body: &ShardBody) -> String {
     match (body.shard.state, body.shard.pressure) {
         (ShardState::Active, Pressure::Busy) => "active, filling up".to_owned(),
         (state, _) => state.name().to_owned(),
@@ -14,7 +14,7 @@ fn state(body: &ShardBody) -> String {
 }
 
 /// How full, in percent of the density limit.
-fn fill(body: &ShardBody) -> String {
+fn describe_fill(body: &ShardBody) -> String {
     let percent = body.slices as f64 * 100.0 / body.shard.max_slices.max(1) as f64;
     match percent {
         0.0 => "0 %".to_owned(),
@@ -24,7 +24,7 @@ fn fill(body: &ShardBody) -> String {
 }
 
 /// One line on a shard that was added.
-pub(crate) fn added(_: &Screen, body: &ShardBody) -> String {
+pub(crate) fn describe_added(_: &Screen, body: &ShardBody) -> String {
     let shard = &body.shard;
     format!(
         "added shard {} in {} with weight {} at {}",
@@ -33,7 +33,7 @@ pub(crate) fn added(_: &Screen, body: &ShardBody) -> String {
 }
 
 /// Many shards.
-pub(crate) fn table(screen: &Screen, shards: &[ShardBody]) -> String {
+pub(crate) fn shard_table(screen: &Screen, shards: &[ShardBody]) -> String {
     let columns = [
         "shard", "state", "region", "zones", "#weight", "#slices", "#limit", "#full",
     ];
@@ -42,39 +42,39 @@ pub(crate) fn table(screen: &Screen, shards: &[ShardBody]) -> String {
         let shard = &body.shard;
         let row = [
             shard.shard_id.to_string(),
-            state(body),
+            describe_state(body),
             shard.region.to_string(),
-            listed(&shard.zones),
+            join_or_dash(&shard.zones),
             shard.weight.to_string(),
-            number(body.slices),
-            number(shard.max_slices),
-            fill(body),
+            format_number(body.slices),
+            format_number(shard.max_slices),
+            describe_fill(body),
         ];
         if shard.state == ShardState::Active {
-            table.row(row);
+            table.add_row(row);
         } else {
-            table.faint(row);
+            table.add_dimmed_row(row);
         }
     }
-    table.text()
+    table.render()
 }
 
 /// All about one shard.
-pub(crate) fn facts(screen: &Screen, body: &ShardBody) -> String {
+pub(crate) fn shard_facts(screen: &Screen, body: &ShardBody) -> String {
     let shard = &body.shard;
     let held = format!(
         "{} of {} ({})",
-        number(body.slices),
-        number(shard.max_slices),
-        fill(body)
+        format_number(body.slices),
+        format_number(shard.max_slices),
+        describe_fill(body)
     );
-    table::facts(
+    table::fact_list(
         screen,
         &[
             ("shard", Some(shard.shard_id.to_string())),
-            ("state", Some(state(body))),
+            ("state", Some(describe_state(body))),
             ("region", Some(shard.region.to_string())),
-            ("zones", Some(listed(&shard.zones))),
+            ("zones", Some(join_or_dash(&shard.zones))),
             ("weight", Some(shard.weight.to_string())),
             ("slices", Some(held)),
             ("data", Some(shard.url.clone())),

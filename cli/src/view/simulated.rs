@@ -4,30 +4,30 @@
 use std::collections::BTreeMap;
 
 use ballast_domain::ShardId;
-use ballast_hotspot_detector::diagnose::letter::letter;
-use ballast_hotspot_detector::plan::Span;
-use ballast_hotspot_detector::rules::test::Report;
-use ballast_hotspot_detector::whatif::{Answer, Replayed};
+use ballast_hotspot_detector::diagnose::report::format_report;
+use ballast_hotspot_detector::plan::TimeSpan;
+use ballast_hotspot_detector::rules::test::RuleTestReport;
+use ballast_hotspot_detector::whatif::{ReplayReport, WhatIfReport};
 use serde_json::{Value, json};
 
 use super::hotspots;
 
-/// What came of it.
-pub(crate) struct Came<'a> {
+/// Outcome.
+pub(crate) struct SimulationReport<'a> {
     /// What would come of the changes.
-    pub(crate) answer: &'a Answer,
+    pub(crate) answer: &'a WhatIfReport,
     /// What the rules found.
-    pub(crate) rules: &'a Report,
+    pub(crate) rules: &'a RuleTestReport,
     /// What was diagnosed.
-    pub(crate) replayed: &'a Replayed,
+    pub(crate) replayed: &'a ReplayReport,
     /// When each shard was the busiest.
-    pub(crate) busiest: &'a BTreeMap<ShardId, Span>,
+    pub(crate) busiest: &'a BTreeMap<ShardId, TimeSpan>,
     /// Cures that are taken as done.
     pub(crate) counted_on: &'a [String],
 }
 
 /// For programs.
-pub(crate) fn json(came: &Came<'_>) -> String {
+pub(crate) fn simulation_json(came: &SimulationReport<'_>) -> String {
     let findings: Vec<Value> = came
         .replayed
         .found
@@ -38,12 +38,12 @@ pub(crate) fn json(came: &Came<'_>) -> String {
                 "until": found.until,
                 "isDue": found.is_due,
                 "finding": found.finding,
-                "letter": letter(&found.finding),
+                "letter": format_report(&found.finding),
             })
         })
         .collect();
     let told = json!({
-        "found": hotspots::report(came.rules),
+        "found": hotspots::report_json(came.rules),
         "findings": findings,
         "findingsLeftOut": came.replayed.left_out,
         "busiest": came.busiest,
@@ -54,7 +54,7 @@ pub(crate) fn json(came: &Came<'_>) -> String {
 }
 
 /// For people.
-pub(crate) fn text(came: &Came<'_>) -> String {
+pub(crate) fn simulation_text(came: &SimulationReport<'_>) -> String {
     let (rules, replayed) = (came.rules, came.replayed);
     let fired: Vec<_> = rules.rules.iter().filter(|rule| rule.fired > 0).collect();
     let mut told = match fired.is_empty() {
@@ -67,12 +67,12 @@ pub(crate) fn text(came: &Came<'_>) -> String {
     for found in &replayed.found {
         let (from, until) = (found.from, found.until);
         let due = match found.is_due {
-            true => "to be cured",
-            false => "told, and not cured",
+            true => "cure due",
+            false => "reported only",
         };
         told.push_str(&format!(
             "\nFrom {from} to {until}, {due}:\n{}",
-            letter(&found.finding)
+            format_report(&found.finding)
         ));
     }
     if replayed.left_out > 0 {
@@ -86,7 +86,7 @@ pub(crate) fn text(came: &Came<'_>) -> String {
         told.push_str(&format!("  {shard} {} to {}\n", span.from, span.until));
     }
     for cure in came.counted_on {
-        told.push_str(&format!("It counts on this being done first: {cure}.\n"));
+        told.push_str(&format!("It assumes that this is done first: {cure}.\n"));
     }
     told.push_str(&format!("\n{}", came.answer));
     told

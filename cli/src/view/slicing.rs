@@ -1,17 +1,17 @@
 //! Tenants that are cut, for people.
 
-use ballast_control_plane::slicing::ask::{PlannedCut, PlannedMove};
+use ballast_control_plane::slicing::requests::{PlannedCut, PlannedMove};
 use ballast_domain::tenant::Tenant;
 use serde::Deserialize;
 
 use crate::body::Versioned;
 use crate::output::Screen;
-use crate::table::counted;
+use crate::table::count_noun;
 
 /// What would be done.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Plan {
+pub(crate) struct RecutPlanBody {
     #[serde(rename = "tenantID")]
     tenant_id: String,
     slices: u32,
@@ -20,7 +20,7 @@ pub(crate) struct Plan {
     moves: Vec<PlannedMove>,
 }
 
-fn numbers(slices: &[u32]) -> String {
+fn list_slices(slices: &[u32]) -> String {
     let texts: Vec<String> = slices.iter().map(ToString::to_string).collect();
     match texts.as_slice() {
         [only] => format!("slice {only}"),
@@ -29,7 +29,7 @@ fn numbers(slices: &[u32]) -> String {
 }
 
 /// What would be done, line by line.
-pub(crate) fn plan(_: &Screen, plan: &Plan) -> String {
+pub(crate) fn describe_plan(_: &Screen, plan: &RecutPlanBody) -> String {
     let mut lines = vec![format!(
         "would cut {} from {} into {}:",
         plan.tenant_id,
@@ -37,7 +37,7 @@ pub(crate) fn plan(_: &Screen, plan: &Plan) -> String {
         counted(plan.into.into(), "slice"),
     )];
     let cuts = plan.cuts.iter().map(|cut| {
-        let (parents, children) = (numbers(&cut.parents), numbers(&cut.children));
+        let (parents, children) = (list_slices(&cut.parents), list_slices(&cut.children));
         format!("{parents} becomes {children}, in place on {}", cut.shard_id)
     });
     let moves = plan
@@ -54,7 +54,7 @@ pub(crate) fn plan(_: &Screen, plan: &Plan) -> String {
 }
 
 /// How it stands with a tenant that was to be cut.
-pub(crate) fn done(_: &Screen, tenant: &Versioned<Tenant>) -> String {
+pub(crate) fn describe_slicing(_: &Screen, tenant: &Versioned<Tenant>) -> String {
     let tenant = &tenant.value;
     let id = &tenant.tenant_id;
     if let Some(slicing) = &tenant.slicing {

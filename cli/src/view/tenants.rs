@@ -2,13 +2,13 @@
 
 use ballast_domain::tenant::{Slice, Tenant, TenantStatus};
 
-use super::migrations::{last_move, moving};
+use super::migrations::{describe_last_migration, describe_migration};
 use crate::body::Versioned;
 use crate::output::Screen;
-use crate::table::{self, Table, listed, moment, moment_long, number};
+use crate::table::{self, Table, format_number, join_or_dash, moment, moment_long};
 
 /// The shards of a tenant's slices.
-fn shards(tenant: &Tenant) -> String {
+fn describe_shards(tenant: &Tenant) -> String {
     match tenant.slices.as_slice() {
         [first, rest @ ..] if !rest.is_empty() => format!("{} +{}", first.shard_id, rest.len()),
         [only] => only.shard_id.to_string(),
@@ -17,31 +17,31 @@ fn shards(tenant: &Tenant) -> String {
 }
 
 /// The same, with where a slice is moving to.
-fn shards_and_moves(tenant: &Tenant) -> String {
+fn describe_shards_and_moves(tenant: &Tenant) -> String {
     let moving = tenant.slices.iter().find_map(|slice| {
         let moving = slice.moving.as_ref()?;
         (moving.to != slice.shard_id).then(|| format!(" → {}", moving.to))
     });
-    format!("{}{}", shards(tenant), moving.unwrap_or_default())
+    format!("{}{}", describe_shards(tenant), moving.unwrap_or_default())
 }
 
 /// One line on a tenant that was created.
-pub(crate) fn created(_: &Screen, tenant: &Versioned<Tenant>) -> String {
+pub(crate) fn describe_created(_: &Screen, tenant: &Versioned<Tenant>) -> String {
     let Tenant {
         tenant_id,
         home_region,
         ..
     } = &tenant.value;
-    let shard = shards(&tenant.value);
+    let shard = describe_shards(&tenant.value);
     format!("created tenant {tenant_id} on {shard} in {home_region}")
 }
 
 /// One line on a tenant whose status was set.
-pub(crate) fn status(_: &Screen, tenant: &Versioned<Tenant>) -> String {
+pub(crate) fn describe_status(_: &Screen, tenant: &Versioned<Tenant>) -> String {
     let says = match tenant.value.status {
         TenantStatus::Active => "its keys work",
         TenantStatus::Suspended => "its keys are refused until it is resumed",
-        TenantStatus::Closed => "its keys are refused for ever",
+        TenantStatus::Closed => "its keys are refused permanently",
     };
     format!(
         "tenant {} is {}: {says}",
@@ -51,7 +51,7 @@ pub(crate) fn status(_: &Screen, tenant: &Versioned<Tenant>) -> String {
 }
 
 /// Many tenants.
-pub(crate) fn table(screen: &Screen, tenants: &[Versioned<Tenant>]) -> String {
+pub(crate) fn tenant_table(screen: &Screen, tenants: &[Versioned<Tenant>]) -> String {
     let columns = ["tenant", "status", "region", "shard", "name", "created"];
     let mut table = Table::new(screen, &columns);
     for tenant in tenants {
@@ -60,26 +60,31 @@ pub(crate) fn table(screen: &Screen, tenants: &[Versioned<Tenant>]) -> String {
             tenant.tenant_id.to_string(),
             tenant.status.name().to_owned(),
             tenant.home_region.to_string(),
-            shards_and_moves(tenant),
+            describe_shards_and_moves(tenant),
             tenant.name.clone(),
             moment(screen, tenant.created_at),
         ];
         if tenant.status == TenantStatus::Closed {
-            table.faint(row);
+            table.add_dimmed_row(row);
         } else {
-            table.row(row);
+            table.add_row(row);
         }
     }
-    table.text()
+    table.render()
 }
 
 /// All about one tenant.
-pub(crate) fn facts(screen: &Screen, body: &Versioned<Tenant>) -> String {
+pub(crate) fn tenant_facts(screen: &Screen, body: &Versioned<Tenant>) -> String {
     let tenant = &body.value;
-    let limit = |limit: Option<u64>| Some(limit.map_or_else(|| "no limit".to_owned(), number));
+    let limit =
+        |limit: Option<u64>| Some(limit.map_or_else(|| "no limit".to_owned(), format_number));
     let residency = match tenant.residency.secondary_regions() {
         [] => tenant.residency.name().to_owned(),
-        others => format!("{}, also in {}", tenant.residency.name(), listed(others)),
+        others => format!(
+            "{}, also in {}",
+            tenant.residency.name(),
+            join_or_dash(others)
+        ),
     };
     let slices: Vec<String> = tenant
         .slices
@@ -112,7 +117,7 @@ pub(crate) fn facts(screen: &Screen, body: &Versioned<Tenant>) -> String {
         .as_ref()
         .map(|pin| format!("to {} by {}", pin.shard_id, pin.actor));
     let zones = Some(&tenant.zones).filter(|zones| !zones.is_empty());
-    table::facts(
+    table::fact_list(
         screen,
         &[
             ("tenant", Some(tenant.tenant_id.to_string())),
@@ -123,12 +128,12 @@ pub(crate) fn facts(screen: &Screen, body: &Versioned<Tenant>) -> String {
             ("residency", Some(residency)),
             (
                 "zones",
-                Some(zones.map_or("any".to_owned(), |zones| listed(zones))),
+                Some(zones.map_or("any".to_owned(), |zones| join_or_dash(zones))),
             ),
             ("slices", Some(slices.join(", "))),
             ("slicing", slicing),
-            ("moving", of_slices(moving)),
-            ("last move", of_slices(last_move)),
+            ("moving", of_slices(describe_migration)),
+            ("last move", of_slices(describe_last_migration)),
             ("pinned", pin),
             (
                 "dial",
@@ -140,7 +145,7 @@ pub(crate) fn facts(screen: &Screen, body: &Versioned<Tenant>) -> String {
                 limit(tenant.limits.concurrent_queries),
             ),
             ("retention days", limit(tenant.limits.retention_days)),
-            ("browser origins", Some(listed(&tenant.cors_origins))),
+            ("browser origins", Some(join_or_dash(&tenant.cors_origins))),
             ("created", Some(moment_long(screen, tenant.created_at))),
             ("version", Some(body.version.to_string())),
         ],
@@ -168,9 +173,9 @@ mod tests {
     #[test]
     fn a_list_for_a_pipe_and_for_a_terminal() {
         let mut screen = Screen::plain();
-        let pipe = table(&screen, &[acme()]);
+        let pipe = tenant_table(&screen, &[acme()]);
         screen.terminal = true;
-        let terminal = table(&screen, &[acme()]);
+        let terminal = tenant_table(&screen, &[acme()]);
         insta::assert_snapshot!(format!("{pipe}\n\n{terminal}"));
     }
 
@@ -184,12 +189,15 @@ mod tests {
             "lastMove": {"migrationID": "mv-1", "moved": true}});
         tenant.value.slices = vec![serde_json::from_value(route).unwrap()];
         let screen = Screen::plain();
-        let (one, many) = (facts(&screen, &tenant), table(&screen, &[tenant]));
+        let (one, many) = (
+            tenant_facts(&screen, &tenant),
+            tenant_table(&screen, &[tenant]),
+        );
         insta::assert_snapshot!(format!("{many}\n\n{one}"));
     }
 
     #[test]
     fn all_about_a_tenant() {
-        insta::assert_snapshot!(facts(&Screen::plain(), &acme()));
+        insta::assert_snapshot!(tenant_facts(&Screen::plain(), &acme()));
     }
 }

@@ -4,12 +4,12 @@ use ballast_domain::token::AdminToken;
 
 use crate::body::{NewTokenBody, Versioned};
 use crate::client::Reply;
-use crate::failure::Failure;
+use crate::failure::CliError;
 use crate::output::Screen;
-use crate::table::{self, Table, clean, moment, moment_long};
+use crate::table::{self, Table, moment, moment_long, sanitize};
 
 /// A new token: the secret alone on stdout, what there is to know beside it.
-pub(crate) fn secret(screen: &Screen, reply: &Reply) -> Result<(), Failure> {
+pub(crate) fn show_secret(screen: &Screen, reply: &Reply) -> Result<(), CliError> {
     if screen.json {
         return screen.data(&reply.bytes);
     }
@@ -22,15 +22,15 @@ pub(crate) fn secret(screen: &Screen, reply: &Reply) -> Result<(), Failure> {
         "token {} for {}, role {}{end}",
         body.token_id, body.name, body.role
     );
-    screen.note(&clean(&about));
+    screen.note(&sanitize(&about));
     screen.note("");
-    screen.data(screen.bold(&clean(&body.token)).as_bytes())?;
+    screen.data(screen.bold(&sanitize(&body.token)).as_bytes())?;
     screen.note("");
     screen.note("Keep it now: it is not stored and is not shown again.");
     Ok(())
 }
 
-fn status(screen: &Screen, token: &AdminToken) -> &'static str {
+fn token_status(screen: &Screen, token: &AdminToken) -> &'static str {
     match token.works(screen.now) {
         true => "active",
         false if token.revoked_at.is_some() => "revoked",
@@ -39,7 +39,7 @@ fn status(screen: &Screen, token: &AdminToken) -> &'static str {
 }
 
 /// Many tokens.
-pub(crate) fn table(screen: &Screen, tokens: &[Versioned<AdminToken>]) -> String {
+pub(crate) fn token_table(screen: &Screen, tokens: &[Versioned<AdminToken>]) -> String {
     let columns = [
         "token", "name", "role", "status", "hint", "created", "expires",
     ];
@@ -51,30 +51,30 @@ pub(crate) fn table(screen: &Screen, tokens: &[Versioned<AdminToken>]) -> String
             token.token_id.to_string(),
             token.name.clone(),
             token.role.name().to_owned(),
-            status(screen, token).to_owned(),
+            token_status(screen, token).to_owned(),
             token.hint.clone(),
             moment(screen, token.created_at),
             expires.unwrap_or_else(|| "never".to_owned()),
         ];
         if token.works(screen.now) {
-            table.row(row);
+            table.add_row(row);
         } else {
-            table.faint(row);
+            table.add_dimmed_row(row);
         }
     }
-    table.text()
+    table.render()
 }
 
 /// All about one token.
-pub(crate) fn facts(screen: &Screen, token: &AdminToken) -> String {
+pub(crate) fn token_facts(screen: &Screen, token: &AdminToken) -> String {
     let at = |at: Option<_>| at.map(|at| moment_long(screen, at));
-    table::facts(
+    table::fact_list(
         screen,
         &[
             ("token", Some(token.token_id.to_string())),
             ("name", Some(token.name.clone())),
             ("role", Some(token.role.name().to_owned())),
-            ("status", Some(status(screen, token).to_owned())),
+            ("status", Some(token_status(screen, token).to_owned())),
             ("begins with", Some(token.hint.clone())),
             ("created", at(Some(token.created_at))),
             ("expires", at(token.expires_at).or(Some("never".to_owned()))),
@@ -84,7 +84,7 @@ pub(crate) fn facts(screen: &Screen, token: &AdminToken) -> String {
 }
 
 /// One line on a token that was ended.
-pub(crate) fn revoked(_: &Screen, token: &Versioned<AdminToken>) -> String {
+pub(crate) fn describe_revoked(_: &Screen, token: &Versioned<AdminToken>) -> String {
     let AdminToken { token_id, name, .. } = &token.value;
-    clean(&format!("token {token_id} of {name} is revoked"))
+    sanitize(&format!("token {token_id} of {name} is revoked"))
 }

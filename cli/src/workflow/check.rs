@@ -1,5 +1,4 @@
-//! `workflow check`: everything that is wrong with a definition, told on this
-//! machine.
+//! `workflow check`: lists every problem of a definition; runs locally.
 
 use std::path::Path;
 
@@ -14,19 +13,19 @@ use crate::failure::{CliError, CommandOutcome};
 use crate::output::Screen;
 use crate::view::workflows;
 
-/// What `check` answers.
+/// The JSON output of `check`.
 #[derive(Serialize)]
 struct CheckResult<'a> {
     valid: bool,
     problems: &'a [DefinitionProblem],
 }
 
-/// Checks a file, or a workflow that comes with Ballast.
+/// Checks a file, or a built-in workflow.
 pub(super) fn check_definition(file: &Path, screen: &Screen) -> Result<CommandOutcome, CliError> {
     let known = file.to_str().and_then(BuiltInWorkflow::find);
     let text = match known.map_or_else(|| read_text(file), |known| Ok(known.text.to_owned())) {
         Ok(text) => text,
-        // Whoever reads JSON gets JSON, whatever became of the file.
+        // With --json, print JSON even if the file cannot be read.
         Err(why) if screen.json => {
             let problem = json!({"path": "", "code": "unreadable-file", "severity": "error",
                 "message": why});

@@ -1,4 +1,4 @@
-//! `workflow deploy`: a file becomes a workflow of the running instance.
+//! `workflow deploy`: deploys a file to the running instance.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::client::{Reply, Request};
 use crate::failure::CliError;
 use crate::view::workflows::{self, DeployedBody};
 
-/// A definition with the name it is to have.
+/// A definition with its name.
 #[derive(Debug)]
 pub(crate) struct DefinitionFile {
     pub(crate) name: String,
@@ -19,7 +19,7 @@ pub(crate) struct DefinitionFile {
 }
 
 impl DefinitionFile {
-    /// Reads a file; without a name it is called as the file is.
+    /// Reads a file; the default name is the file's name.
     pub(crate) fn read(file: &Path, name: Option<String>) -> Result<Self, CliError> {
         let next = "name a definition file, or - for standard input";
         let text = files::read_text(file).map_err(|why| CliError::usage(why, next))?;
@@ -40,7 +40,7 @@ fn name_from_file(file: &Path) -> Option<String> {
     Some(name.strip_suffix(".asl").unwrap_or(name).to_owned())
 }
 
-/// Deploys it, and tells of what is likely a mistake.
+/// Deploys it and prints warnings.
 pub(crate) async fn deploy(
     remote: &Remote,
     source: &DefinitionFile,
@@ -57,8 +57,8 @@ pub(crate) async fn deploy(
         for warning in workflows::list_warnings(&remote.screen, &deployed) {
             remote.screen.note(&warning);
         }
-        // The server took it, and reads what we do not, or less than we do: of
-        // two states with one name it was sent one.
+        // The server accepted it but may check less: of two states with one name it received only
+        // one.
         for problem in problems.iter().filter(|problem| problem.is_error()) {
             let told = format!("warning: deployed, but: {problem}");
             remote.screen.note(&told);
@@ -67,9 +67,8 @@ pub(crate) async fn deploy(
     Ok(reply)
 }
 
-/// Whether a definition may be deployed the server says, which may be newer
-/// than we are. But what it could not even read it cannot tell the places of:
-/// that is told from our own check.
+/// The server decides whether a definition may be deployed; it may be newer than this program. If
+/// it could not parse the definition, use the problems of the local check, which have places.
 fn explain_rejection(failure: CliError, problems: &[DefinitionProblem]) -> CliError {
     if failure.is_unreadable_request() && problems.iter().any(DefinitionProblem::is_error) {
         return invalid_definition(problems);

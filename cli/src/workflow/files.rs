@@ -1,5 +1,4 @@
-//! Files that are read, and JSON that is written, by commands that need no
-//! running instance.
+//! Reads files and prints JSON for commands that need no running instance.
 
 use std::io::Read;
 use std::path::Path;
@@ -9,12 +8,12 @@ use serde::Serialize;
 use crate::failure::CliError;
 use crate::output::Screen;
 
-/// More than any definition or file of cases has any use for.
+/// Larger than any definition or case file needs.
 const FILE_BYTES_MAX: u64 = 64 << 20;
 
 const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
 
-/// Prints JSON: for a person with line breaks, for a program on one line.
+/// Prints JSON: indented on a terminal, on one line otherwise.
 pub(crate) fn print_json(screen: &Screen, answer: &impl Serialize) -> Result<(), CliError> {
     let json = if screen.terminal {
         serde_json::to_vec_pretty(answer)
@@ -24,7 +23,7 @@ pub(crate) fn print_json(screen: &Screen, answer: &impl Serialize) -> Result<(),
     screen.data(&json.map_err(|error| CliError::local(error.to_string()))?)
 }
 
-/// The text of a file, or of the standard input.
+/// Reads a file, or standard input.
 pub(crate) fn read_text(file: &Path) -> Result<String, String> {
     let cannot = |error: std::io::Error| format!("{} cannot be read: {error}", file.display());
     let mut bytes = Vec::new();
@@ -43,11 +42,11 @@ pub(crate) fn read_text(file: &Path) -> Result<String, String> {
             FILE_BYTES_MAX >> 20
         ));
     }
-    // Editors on Windows put it there; no program that reads JSON wants it.
+    // Some editors write it; JSON parsers reject it.
     if bytes.starts_with(BYTE_ORDER_MARK) {
         bytes.drain(..BYTE_ORDER_MARK.len());
     }
-    // What is not UTF-8 is not JSON either, and is told so with its place.
+    // Invalid UTF-8 becomes a JSON error with its place.
     Ok(String::from_utf8(bytes)
         .unwrap_or_else(|bad| String::from_utf8_lossy(bad.as_bytes()).into_owned()))
 }

@@ -1,4 +1,4 @@
-//! `workflow graph`: a definition drawn, also with where an execution stands.
+//! `workflow graph`: draws a definition, optionally with the position of an execution.
 
 use std::path::Path;
 
@@ -18,8 +18,7 @@ use crate::execution::{fetch_definition, fetch_history_after};
 use crate::failure::{CliError, CommandOutcome};
 use crate::output::Screen;
 
-/// Draws a workflow that comes with Ballast, one in a file, or one that is
-/// deployed.
+/// Draws a built-in, local or deployed workflow.
 pub(super) async fn draw_workflow(
     workflow: &Path,
     format: DrawingFormat,
@@ -36,18 +35,18 @@ pub(super) async fn draw_workflow(
         },
     };
     let definition = parsed.map_err(|problems| invalid_definition(&problems))?;
-    // Of somebody else's workflow nothing is taken for a helper.
+    // Only built-in workflows have helper states.
     let folded = known.is_some() && !all;
     let marks = Marks::default().folding(&definition, |state| folded && is_helper(&state.kind));
     print_drawing(&definition, &marks, format, screen)
 }
 
-/// The workflows that come with Ballast, in one line.
+/// The names of the built-in workflows.
 pub(super) fn built_in_names() -> String {
     definitions::ALL.map(|known| known.name).join(", ")
 }
 
-/// The definition of a workflow that is deployed, for want of a file.
+/// Fetches a deployed definition, because there is no such file.
 async fn fetch_deployed(
     workflow: &Path,
     why: String,
@@ -69,7 +68,7 @@ async fn fetch_deployed(
     })
 }
 
-/// Draws what an execution runs.
+/// Draws the definition of an execution.
 pub(super) async fn draw_execution(
     id: &str,
     format: DrawingFormat,
@@ -93,7 +92,7 @@ pub(super) async fn draw_execution(
 
 pub(super) fn invalid_definition(problems: &[DefinitionProblem]) -> CliError {
     let is_valid = !problems.iter().any(DefinitionProblem::is_error);
-    // One that is valid lacks what its substitutions stand for.
+    // A valid definition has unfilled substitutions.
     let told = problems
         .iter()
         .filter(|problem| problem.is_error() || is_valid && problem.code == ProblemCode::Unfilled);

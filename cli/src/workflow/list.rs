@@ -1,5 +1,5 @@
-//! `workflow list`: of the running instance if it can be asked, else those
-//! that come with Ballast.
+//! `workflow list`: the workflows of the running instance, or the built-in ones if it is
+//! unreachable.
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
 use ballast_state_machines::definitions::{self, BuiltInWorkflow};
@@ -14,7 +14,7 @@ use crate::failure::{CliError, CommandOutcome};
 use crate::output::Screen;
 use crate::view::{self, workflows};
 
-/// Lists what there is.
+/// Lists the workflows.
 pub(super) async fn list(
     remote: Result<Remote, CliError>,
     paging: &PagingArgs,
@@ -27,7 +27,7 @@ pub(super) async fn list(
             workflows::workflow_table,
             "no workflows yet",
         )?,
-        // What comes with Ballast is known here too, whoever cannot be asked.
+        // Fall back to the built-in workflows.
         Err(failure) => {
             list_built_in(screen)?;
             let why = failure.detail();

@@ -1,6 +1,5 @@
-//! `workflow …`: definitions in the Amazon States Language. They are checked,
-//! drawn and tested on this machine; a running instance is asked for those
-//! that are deployed there.
+//! `workflow …`: definitions in the Amazon States Language, checked, drawn and tested locally.
+//! Deployed definitions come from the running instance.
 
 mod check;
 mod deploy;
@@ -24,7 +23,7 @@ use super::output::Screen;
 use super::view::{self, workflows};
 use super::{Remote, help};
 
-/// What can be done with definitions.
+/// Commands on workflow definitions.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::WORKFLOW)]
 pub(crate) enum WorkflowCommand {
@@ -96,7 +95,7 @@ pub(crate) enum WorkflowCommand {
     },
 }
 
-/// How a definition is drawn.
+/// Drawing formats.
 #[derive(Debug, Clone, Copy, Default, ValueEnum)]
 pub(crate) enum DrawingFormat {
     /// For a terminal

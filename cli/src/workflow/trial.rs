@@ -1,4 +1,4 @@
-//! `workflow test`: cases run on a simulated clock, on this machine.
+//! `workflow test`: runs test cases on a simulated clock, locally.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::files::{print_json, read_text};
 use crate::failure::{CliError, CommandOutcome};
 use crate::output::Screen;
 
-/// Runs what a file holds, and judges it.
+/// Runs the cases of a file and checks their outcomes.
 pub(super) fn run_cases(file: &Path, screen: &Screen) -> Result<CommandOutcome, CliError> {
     let parsed =
         read_text(file).and_then(|text| CaseFile::parse(&text).map_err(|bad| bad.to_string()));
@@ -28,15 +28,15 @@ fn report_unusable(screen: &Screen, why: &str) -> Result<CommandOutcome, CliErro
     Ok(CommandOutcome::Unusable)
 }
 
-/// What `test` answers for one case.
+/// The JSON output for one case.
 #[derive(Serialize)]
 struct CaseResult<'a> {
     #[serde(flatten)]
     outcome: &'a TrialResult,
-    /// How it is not as expected.
+    /// Differences from the expected outcome.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     differences: &'a [String],
-    /// What was noticed that decides nothing.
+    /// Remarks that do not affect the result.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     remarks: &'a [String],
 }
@@ -63,7 +63,7 @@ fn run_case(case: &TestCase, screen: &Screen) -> Result<CommandOutcome, CliError
     Ok(judge(&different))
 }
 
-/// What a case's author should look at, whether it passed or not.
+/// Remarks for the author of a case.
 fn remarks(trial: &TrialResult) -> Vec<String> {
     [trial.remarks.as_slice(), &trial.unused].concat()
 }
@@ -76,7 +76,7 @@ fn judge(different: &[String]) -> CommandOutcome {
     }
 }
 
-/// What `test` answers for a file with several cases.
+/// The JSON output for several cases.
 #[derive(Serialize)]
 struct CaseSummary {
     cases: usize,

@@ -1,13 +1,13 @@
-//! Who is awake is told: hotspots, plans that wait for somebody's word, and moves
-//! that ended, by signed POST requests, again and again until they are taken.
+//! Webhooks: signed POST requests about hotspots, plans that wait for approval, and ended
+//! migrations, retried until they are accepted.
 //!
 //! ```text
 //!   registry's feed ──► what is worth telling ──► POST ──► taken: the cursor moves on
 //!                                                  └─────► not taken: later, up to a day
 //! ```
-//! Each hook has a cursor of its own on disk and a task of its own: one that is
-//! away keeps no other waiting, and after a restart nothing is left out. What was
-//! taken and not noted before a kill is told again, under the same number.
+//! Each hook has its own cursor on disk and its own task: an unreachable receiver does not delay
+//! others, and a restart skips nothing. An event that was accepted but not recorded before a crash
+//! is sent again with the same number.
 
 mod told;
 
@@ -21,33 +21,33 @@ use ballast_domain::{Clock, Timestamp};
 use ring::hmac;
 
 use crate::config::Webhook;
-use told::{Message, message};
+use told::{WebhookMessage, message};
 
-/// Events that are read at a time.
+/// Events per page.
 const PAGE: u32 = 500;
 /// How long one delivery may take.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// The first wait after a failure, and the longest.
+/// The first and the longest retry delay.
 const AGAIN_FIRST: Duration = Duration::from_secs(1);
 const AGAIN_LAST: Duration = Duration::from_secs(300);
-/// What is not taken for so long is given up.
+/// How long an event is retried.
 const GIVE_UP_MS: i64 = 24 * 3_600_000;
 /// A secret shorter than this protects little.
 const SECRET_BYTES_MIN: usize = 16;
 
-/// Somebody who is told.
-pub(crate) struct Hook {
+/// A webhook receiver.
+pub(crate) struct WebhookSender {
     url: String,
     secret: hmac::Key,
-    only: Vec<crate::config::Told>,
+    only: Vec<crate::config::WebhookTopic>,
     cursor: PathBuf,
     registry: Arc<dyn Registry>,
     clock: Arc<dyn Clock>,
     http: reqwest::Client,
 }
 
-impl Hook {
-    /// Ready to tell.
+impl WebhookSender {
+    /// Opens the hook's cursor and secret.
     pub(crate) fn new(
         set: &Webhook,
         data_dir: &Path,
@@ -80,8 +80,8 @@ impl Hook {
         })
     }
 
-    /// Tells until it is dropped.
-    pub(crate) async fn tell(self) {
+    /// Sends events until it is dropped.
+    pub(crate) async fn run(self) {
         let mut wait = AGAIN_FIRST;
         loop {
             match self.round().await {
@@ -90,7 +90,7 @@ impl Hook {
                     tracing::warn!(
                         url = self.url,
                         error = format!("{error:#}"),
-                        "a webhook is not told for now"
+                        "webhook delivery failed; retrying"
                     );
                     tokio::time::sleep(wait).await;
                     wait = (wait * 2).min(AGAIN_LAST);
@@ -99,11 +99,11 @@ impl Hook {
         }
     }
 
-    /// Tells what happened since the cursor, and waits for more.
+    /// Sends the events since the cursor, then waits for more.
     async fn round(&self) -> anyhow::Result<()> {
         let revision = match self.read_cursor()? {
             Some(revision) => revision,
-            // It is told of what happens from now on.
+            // A new hook starts with the next event.
             None => {
                 let now = self.registry.revision().await?;
                 self.write_cursor(now)?;
@@ -118,8 +118,8 @@ impl Hook {
         for (place, event) in events.iter().enumerate() {
             if let Some(message) = message(event, &self.only) {
                 self.deliver(event, &message).await?;
-                // What was taken is not told again because the next one is not;
-                // but the cursor is a revision, and one may have several events.
+                // Advance the cursor after each delivery, so that a failure repeats only
+                // undelivered events. But the cursor is a revision, which may have several events.
                 let next = events.get(place + 1).map(|next| next.revision);
                 if next.is_none_or(|next| next > event.revision) {
                     self.write_cursor(event.revision)?;
@@ -129,7 +129,7 @@ impl Hook {
         self.write_cursor(last)
     }
 
-    async fn deliver(&self, event: &RegistryEvent, message: &Message) -> anyhow::Result<()> {
+    async fn deliver(&self, event: &RegistryEvent, message: &WebhookMessage) -> anyhow::Result<()> {
         let now = self.clock.now();
         match self.post(event, message, now).await {
             Ok(()) => Ok(()),
@@ -138,7 +138,7 @@ impl Hook {
                     url = self.url,
                     event = event.sequence,
                     error = format!("{error:#}"),
-                    "a webhook was not told for a day: given up"
+                    "webhook delivery failed for a day; giving up"
                 );
                 Ok(())
             }
@@ -149,7 +149,7 @@ impl Hook {
     async fn post(
         &self,
         event: &RegistryEvent,
-        message: &Message,
+        message: &WebhookMessage,
         now: Timestamp,
     ) -> anyhow::Result<()> {
         let body = serde_json::to_string(message)?;
@@ -171,7 +171,7 @@ impl Hook {
             .await
             .map_err(reqwest::Error::without_url)?;
         let status = sent.status();
-        anyhow::ensure!(status.is_success(), "it answered {status}");
+        anyhow::ensure!(status.is_success(), "the receiver responded with {status}");
         Ok(())
     }
 
@@ -181,7 +181,7 @@ impl Hook {
                 Ok(revision) => Ok(Some(revision)),
                 Err(error) => {
                     let file = self.cursor.display();
-                    tracing::error!(%file, %error, "a webhook's cursor is damaged: it is told of what happens from now on");
+                    tracing::error!(%file, %error, "a webhook's cursor is damaged; sending only new events");
                     Ok(None)
                 }
             },
@@ -195,13 +195,13 @@ impl Hook {
         let half = self.cursor.with_extension("half");
         let mut file = std::fs::File::create(&half)?;
         file.write_all(revision.to_string().as_bytes())?;
-        // Else a crash of the machine may leave an empty file under the name.
+        // Otherwise a machine crash may leave an empty file.
         file.sync_all()?;
         Ok(std::fs::rename(half, &self.cursor)?)
     }
 }
 
-/// The secret that a setting names.
+/// Reads the secret that a setting refers to.
 fn secret(named: &str) -> anyhow::Result<Vec<u8>> {
     if let Some(name) = named.strip_prefix("env:") {
         let value = std::env::var(name).with_context(|| format!("webhooks.secret: {named}"))?;

@@ -1,17 +1,18 @@
-//! What is worth telling of an event: pure.
+//! Selects and words the events for webhooks: pure.
 
+use ballast_control_plane::migrations::WAIT_FOR_APPROVAL;
 use ballast_domain::Timestamp;
 use ballast_domain::registry::{RecordKind, RegistryEvent};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::config::Told;
+use crate::config::WebhookTopic;
 
-/// What is told.
+/// The body of a webhook request.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Message {
-    /// Its number: the same when it is told again.
+pub(super) struct WebhookMessage {
+    /// The event's number; a repetition has the same one.
     #[serde(rename = "eventID")]
     event_id: u64,
     /// What happened: `hotspot.found`, `plan.proposed`, `move.completed`, …
@@ -23,12 +24,12 @@ pub(super) struct Message {
     record: Value,
 }
 
-/// What is to be told of an event, if it is worth it and asked for.
-pub(super) fn message(event: &RegistryEvent, only: &[Told]) -> Option<Message> {
+/// The message for an event, if the hook subscribes to it.
+pub(super) fn message(event: &RegistryEvent, only: &[WebhookTopic]) -> Option<WebhookMessage> {
     let told = match event.key.kind {
-        RecordKind::Hotspot => Told::Hotspot,
-        RecordKind::Plan => Told::Plan,
-        RecordKind::Migration => Told::Move,
+        RecordKind::Hotspot => WebhookTopic::Hotspot,
+        RecordKind::Plan => WebhookTopic::Plan,
+        RecordKind::Migration => WebhookTopic::Move,
         _ => return None,
     };
     if !only.is_empty() && !only.contains(&told) {
@@ -41,16 +42,16 @@ pub(super) fn message(event: &RegistryEvent, only: &[Told]) -> Option<Message> {
     let (before, record) = (read(&event.before), read(&event.after));
     let id = &event.key.id;
     let (name, text) = match told {
-        Told::Hotspot => hotspot(&event.action, id, &record)?,
-        Told::Plan => needed(id, &before, &record)
+        WebhookTopic::Hotspot => hotspot(&event.action, id, &record)?,
+        WebhookTopic::Plan => needed(id, &before, &record)
             .or_else(|| changed("plan", id, &before["status"], &record["status"], &record))?,
-        Told::Move => {
+        WebhookTopic::Move => {
             let status = |value: &Value| value["ended"]["status"].clone();
             approval(id, &before, &record)
                 .or_else(|| changed("move", id, &status(&before), &status(&record), &record))?
         }
     };
-    Some(Message {
+    Some(WebhookMessage {
         event_id: event.sequence,
         event: name,
         at: event.at,
@@ -70,7 +71,7 @@ fn hotspot(action: &str, id: &str, record: &Value) -> Option<(String, String)> {
     match action {
         "hotspot.find" => Some((
             "hotspot.found".to_owned(),
-            format!("{shards} is hot ({cause}); what helps: {cure}. ballast hotspot show {id}"),
+            format!("{shards} is hot ({cause}); cure: {cure}. ballast hotspot show {id}"),
         )),
         "hotspot.end" => Some((
             "hotspot.over".to_owned(),
@@ -80,21 +81,19 @@ fn hotspot(action: &str, id: &str, record: &Value) -> Option<(String, String)> {
     }
 }
 
-/// That a move waits for somebody's word.
+/// A migration began to wait for approval.
 fn approval(id: &str, before: &Value, record: &Value) -> Option<(String, String)> {
     let waits = |value: &Value| {
         let waits = value["waitingFor"].as_str().unwrap_or_default();
-        waits.starts_with("somebody to approve it")
+        waits == WAIT_FOR_APPROVAL
     };
     (waits(record) && !waits(before)).then(|| {
-        let text = format!(
-            "move {id} waits for somebody's word: ballast migration show {id}, migration approve {id}"
-        );
+        let text = format!("migration {id} waits for approval: ballast migration approve {id}");
         ("move.awaits-approval".to_owned(), text)
     })
 }
 
-/// That shards are needed which somebody has to make.
+/// A plan needs more shards.
 fn needed(id: &str, before: &Value, record: &Value) -> Option<(String, String)> {
     let needed = record.get("shardsNeeded").filter(|it| !it.is_null())?;
     if before.get("shardsNeeded").is_some() {
@@ -109,7 +108,7 @@ fn needed(id: &str, before: &Value, record: &Value) -> Option<(String, String)> 
     Some(("plan.shards-needed".to_owned(), text))
 }
 
-/// That something came to stand so.
+/// A status changed.
 fn changed(
     noun: &str,
     id: &str,
@@ -123,7 +122,7 @@ fn changed(
         .map_or_else(String::new, |note| format!(" ({note})"));
     let text = match (noun, status) {
         ("plan", "proposed") => {
-            format!("{id} waits for somebody's word: ballast plan show {id}, plan approve {id}")
+            format!("{id} waits for approval: ballast plan show {id}, ballast plan approve {id}")
         }
         ("plan", status) => format!("{id} is {status}{note}: ballast plan show {id}"),
         (_, status) => format!("{noun} {id} is {status}: ballast migration show {id}"),
@@ -156,16 +155,20 @@ mod tests {
 
     #[test]
     fn what_somebody_should_know_is_told_once() {
-        let told = |event: &RegistryEvent, only: &[Told]| message(event, only).map(|it| it.event);
+        let told =
+            |event: &RegistryEvent, only: &[WebhookTopic]| message(event, only).map(|it| it.event);
         let plan = |before: &str, after: &str| {
             let (before, after) = (json!({"status": before}), json!({"status": after}));
             event(RecordKind::Plan, "plan.x", before, after)
         };
         assert_eq!(told(&plan("", "proposed"), &[]).unwrap(), "plan.proposed");
         assert_eq!(told(&plan("running", "running"), &[]), None);
-        assert_eq!(told(&plan("judging", "done"), &[Told::Hotspot]), None);
+        assert_eq!(
+            told(&plan("judging", "done"), &[WebhookTopic::Hotspot]),
+            None
+        );
         let waits = |why: &str| json!({ "waitingFor": why });
-        let approval = "somebody to approve it (ballast migration approve)";
+        let approval = WAIT_FOR_APPROVAL;
         let (turn, asked) = (waits("a turn"), waits(approval));
         let wait = event(RecordKind::Migration, "migration.wait", turn, asked.clone());
         assert_eq!(told(&wait, &[]).unwrap(), "move.awaits-approval");
@@ -202,7 +205,10 @@ mod tests {
             json!({}),
             json!({"ended": {"status": "completed"}}),
         );
-        assert_eq!(told(&ended, &[Told::Move]).unwrap(), "move.completed");
+        assert_eq!(
+            told(&ended, &[WebhookTopic::Move]).unwrap(),
+            "move.completed"
+        );
         assert_eq!(
             told(&event(RecordKind::Tenant, "x", json!({}), json!({})), &[]),
             None

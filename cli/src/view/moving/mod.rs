@@ -1,17 +1,17 @@
-//! The live view of a move: how it stands and what time it is become lines of
-//! a given width and height. Pure; the edge is `cli/paint.rs`.
+//! The live view of a migration: renders its state and the time as lines of a
+//! given width and height. Pure; `paint.rs` writes them to the terminal.
 //!
 //! ```text
 //!   mv-1k6tq8zr4-0a1bc  running  12 s
 //!   acme from shard-1 to shard-3
 //!
-//!   ✓ PlanMove                   what is done, what is being done and what is
-//!   ▶ WaitForSync                to come
+//!   ✓ planning                   finished, current and
+//!   ▶ copying                    future phases
 //!       █████▌░░░░░  41 %  4,920 of 12,000 rows  3 s left  2,460 rows/s
-//!   ○ VerifyConsistency
+//!   ○ verifying
 //! ```
 
-pub(crate) mod told;
+pub(crate) mod log;
 
 #[cfg(test)]
 mod tests;
@@ -19,63 +19,98 @@ mod tests;
 use ballast_domain::Timestamp;
 use ballast_domain::migration::{Stage, Status};
 
-use super::certificate::times;
-use super::migrations::is_telling;
+use super::certificate::count_times;
+use super::migrations::has_progress;
 use super::watch::bar;
-use super::watch::line::{Line, Paint};
-use super::watch::{Link, link};
-use crate::execution::body::Progress;
-use crate::migration::body::Migration;
-use crate::table::number;
-use crate::time::span;
+use super::watch::line::{Style, StyledLine};
+use super::watch::{Connection, connection_line};
+use crate::execution::body::TaskProgress;
+use crate::migration::body::MigrationBody;
+use crate::table::count_noun;
+use crate::time::format_duration;
 
 /// Columns beyond which nothing is gained.
 const COLUMNS_MAX: usize = 120;
 
-/// The phases of a move that goes as it is meant to.
-pub(crate) const PHASES: [(&str, &str); 10] = [
-    ("DetectHotspot", "what is hot, and why"),
-    ("PlanMove", "may it be, and is it its turn"),
-    ("EnsureParquetBackfill", "archive closed polls"),
-    ("CreateDataSyncTask", "prepare the target"),
-    ("WaitForSync", "copy, while the source takes votes"),
-    ("VerifyConsistency", "read back and compare"),
-    ("UpdateTenantRouting", "seal, compare, switch the route"),
-    ("EnableDualRead", "read from both, stream back"),
-    ("MonitorDualRead", "compare both for the window"),
-    ("CleanupOldShard", "remove the source's copy"),
+/// A workflow state of `move-tenant`, what operators call it, and what happens
+/// in it. Only `--json` shows the names of the states.
+struct MigrationPhase {
+    state: &'static str,
+    label: &'static str,
+    summary: &'static str,
+}
+
+/// The phases of a migration that completes, in order.
+const PHASES: [MigrationPhase; 10] = [
+    phase("DetectHotspot", "detection", "what is hot, and why"),
+    phase("PlanMove", "planning", "check limits, wait for its turn"),
+    phase("EnsureParquetBackfill", "archiving", "archive closed polls"),
+    phase("CreateDataSyncTask", "preparing", "prepare the target"),
+    phase(
+        "WaitForSync",
+        "copying",
+        "copy while the source accepts votes",
+    ),
+    phase("VerifyConsistency", "verifying", "read back and compare"),
+    phase(
+        "UpdateTenantRouting",
+        "cutting over",
+        "seal, compare, switch the route",
+    ),
+    phase(
+        "EnableDualRead",
+        "opening window",
+        "read from both, stream back",
+    ),
+    phase("MonitorDualRead", "window", "compare both for the window"),
+    phase("CleanupOldShard", "cleaning up", "remove the source's copy"),
 ];
-/// The phase of one that does not.
-const BACK: (&str, &str) = ("Rollback", "leave or bring everything as it was");
+/// The phase of one that goes back to its source.
+const ROLLBACK: MigrationPhase = phase("Rollback", "rolling back", "restore the previous state");
+
+const fn phase(state: &'static str, label: &'static str, summary: &'static str) -> MigrationPhase {
+    MigrationPhase {
+        state,
+        label,
+        summary,
+    }
+}
+
+/// What operators call a workflow state of `move-tenant`.
+pub fn phase_label(state: &str) -> &str {
+    let all = PHASES.iter().chain([&ROLLBACK]);
+    let known = all.into_iter().find(|phase| phase.state == state);
+    known.map_or(state, |phase| phase.label)
+}
 
 /// All that a view is made of.
-pub(crate) struct Scene<'a> {
-    pub(crate) migration: &'a Migration,
-    pub(crate) link: Link,
+pub(crate) struct MigrationScene<'a> {
+    pub(crate) migration: &'a MigrationBody,
+    pub(crate) link: Connection,
     pub(crate) now: Timestamp,
 }
 
 /// The view, in so many columns and rows.
-pub(crate) fn frame(scene: &Scene<'_>, columns: usize, rows: usize) -> Vec<Line> {
+pub(crate) fn frame(scene: &MigrationScene<'_>, columns: usize, rows: usize) -> Vec<StyledLine> {
     let columns = columns.clamp(1, COLUMNS_MAX);
     let migration = scene.migration;
     let mut lines = vec![headline(migration, scene.now), subject(migration)];
-    lines.extend(link(scene.link, scene.now));
-    lines.push(Line::default());
-    lines.extend(phases(migration, columns, scene.now));
-    let feet = feet(migration, scene.now);
+    lines.extend(connection_line(scene.link, scene.now));
+    lines.push(StyledLine::default());
+    lines.extend(phase_lines(migration, columns, scene.now));
+    let feet = footer_lines(migration, scene.now);
     if !feet.is_empty() {
-        lines.push(Line::default());
+        lines.push(StyledLine::default());
         lines.extend(feet);
     }
     // The cursor stands on a row of its own, below.
-    let lines = fitted(lines, rows.saturating_sub(1).max(1));
+    let lines = fit_rows(lines, rows.saturating_sub(1).max(1));
     lines.into_iter().map(|line| line.cut(columns)).collect()
 }
 
 /// What does not fit is left out: first what says least.
-fn fitted(mut lines: Vec<Line>, rows: usize) -> Vec<Line> {
-    let dull = |line: &Line| *line == Line::default() || !line.has(Paint::Bold);
+fn fit_rows(mut lines: Vec<StyledLine>, rows: usize) -> Vec<StyledLine> {
+    let dull = |line: &StyledLine| *line == StyledLine::default() || !line.has_style(Style::Bold);
     while lines.len() > rows {
         match lines.iter().skip(1).position(dull) {
             Some(place) => {
@@ -87,22 +122,22 @@ fn fitted(mut lines: Vec<Line>, rows: usize) -> Vec<Line> {
     lines
 }
 
-fn headline(migration: &Migration, now: Timestamp) -> Line {
+fn headline(migration: &MigrationBody, now: Timestamp) -> StyledLine {
     let record = &migration.record;
     let paint = match migration.status {
-        Status::Running => Paint::Cyan,
-        Status::Completed => Paint::Green,
-        Status::Failed => Paint::Red,
-        _ => Paint::Yellow,
+        Status::Running => Style::Cyan,
+        Status::Completed => Style::Green,
+        Status::Failed => Style::Red,
+        _ => Style::Yellow,
     };
     let until = record.ended.as_ref().map_or(now, |ended| ended.at);
     let for_ms = until.unix_ms() - record.requested_at.unix_ms();
-    Line::of(Paint::Bold, migration.id())
-        .then(paint, migration.status.name())
-        .then(Paint::Plain, &span(for_ms))
+    StyledLine::new(Style::Bold, migration.id())
+        .then_spaced(paint, migration.status.name())
+        .then_spaced(Style::Plain, &format_duration(for_ms))
 }
 
-fn subject(migration: &Migration) -> Line {
+fn subject(migration: &MigrationBody) -> StyledLine {
     let record = &migration.record;
     let slice = match record.slice {
         0 => String::new(),
@@ -112,17 +147,17 @@ fn subject(migration: &Migration) -> Line {
         "{slice}{} from {} to {}",
         record.tenant_id, record.from, record.to
     );
-    Line::of(Paint::Plain, &text)
+    StyledLine::new(Style::Plain, &text)
 }
 
 /// Whether a move goes back, or has.
-fn goes_back(migration: &Migration) -> bool {
-    migration.phase == BACK.0
+fn is_rolling_back(migration: &MigrationBody) -> bool {
+    migration.phase == ROLLBACK.state
 }
 
 /// How many phases were gone through, for sure.
-fn reached(migration: &Migration) -> usize {
-    let place = |name: &str| PHASES.iter().position(|(phase, _)| *phase == name);
+fn reached_phase(migration: &MigrationBody) -> usize {
+    let place = |name: &str| PHASES.iter().position(|phase| phase.state == name);
     if let Some(place) = place(&migration.phase) {
         return place;
     }
@@ -137,35 +172,35 @@ fn reached(migration: &Migration) -> usize {
     place(known).unwrap_or(0)
 }
 
-fn phases(migration: &Migration, columns: usize, now: Timestamp) -> Vec<Line> {
-    let reached = reached(migration);
+fn phase_lines(migration: &MigrationBody, columns: usize, now: Timestamp) -> Vec<StyledLine> {
+    let reached = reached_phase(migration);
     let completed = migration.status == Status::Completed;
-    let back = goes_back(migration);
+    let back = is_rolling_back(migration);
     let mut lines = Vec::new();
     for (place, phase) in PHASES.iter().enumerate() {
         let mark = match place {
-            _ if completed || place < reached => Mark::Done,
-            _ if place > reached => Mark::ToCome,
-            _ if back => Mark::Broken,
-            _ if migration.record.is_over() => Mark::Broken,
-            _ => Mark::Now,
+            _ if completed || place < reached => PhaseMark::Done,
+            _ if place > reached => PhaseMark::ToCome,
+            _ if back => PhaseMark::Broken,
+            _ if migration.record.is_over() => PhaseMark::Broken,
+            _ => PhaseMark::Now,
         };
-        if back && mark == Mark::ToCome {
+        if back && mark == PhaseMark::ToCome {
             continue;
         }
         lines.push(mark.line(phase));
-        if mark == Mark::Now {
-            lines.extend(far(migration, columns, now));
+        if mark == PhaseMark::Now {
+            lines.extend(progress_lines(migration, columns, now));
         }
     }
     if back {
         let mark = match migration.record.is_over() {
-            true => Mark::Done,
-            false => Mark::Now,
+            true => PhaseMark::Done,
+            false => PhaseMark::Now,
         };
-        lines.push(mark.line(&BACK));
-        if mark == Mark::Now {
-            lines.extend(far(migration, columns, now));
+        lines.push(mark.line(&ROLLBACK));
+        if mark == PhaseMark::Now {
+            lines.extend(progress_lines(migration, columns, now));
         }
     }
     lines
@@ -173,33 +208,33 @@ fn phases(migration: &Migration, columns: usize, now: Timestamp) -> Vec<Line> {
 
 /// How a phase stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Mark {
+enum PhaseMark {
     Done,
     Now,
     Broken,
     ToCome,
 }
 
-impl Mark {
-    fn line(self, (name, what): &(&str, &str)) -> Line {
+impl PhaseMark {
+    fn line(self, phase: &MigrationPhase) -> StyledLine {
         let (sign, paint, then) = match self {
-            Self::Done => ("✓", Paint::Green, Paint::Plain),
-            Self::Now => ("▶", Paint::Cyan, Paint::Bold),
-            Self::Broken => ("■", Paint::Yellow, Paint::Plain),
-            Self::ToCome => ("○", Paint::Dim, Paint::Dim),
+            Self::Done => ("✓", Style::Green, Style::Plain),
+            Self::Now => ("▶", Style::Cyan, Style::Bold),
+            Self::Broken => ("■", Style::Yellow, Style::Plain),
+            Self::ToCome => ("○", Style::Dim, Style::Dim),
         };
-        Line::of(paint, sign)
-            .with(then, &format!(" {name:21}"))
-            .then(Paint::Dim, what)
+        StyledLine::new(paint, sign)
+            .with(then, &format!(" {:14}", phase.label))
+            .then_spaced(Style::Dim, phase.summary)
     }
 }
 
 /// How far the present phase is, and what is being done in it.
-fn far(migration: &Migration, columns: usize, now: Timestamp) -> Vec<Line> {
+fn progress_lines(migration: &MigrationBody, columns: usize, now: Timestamp) -> Vec<StyledLine> {
     let it = &migration.progress;
     let mut lines = Vec::new();
-    if is_telling(migration) && (it.total.is_some_and(|total| total > 0) || it.done > 0) {
-        let told = Progress {
+    if has_progress(migration) && (it.total.is_some_and(|total| total > 0) || it.done > 0) {
+        let told = TaskProgress {
             state: String::new(),
             task: 0,
             begun_at: now,
@@ -210,76 +245,76 @@ fn far(migration: &Migration, columns: usize, now: Timestamp) -> Vec<Line> {
             per_second: it.per_second.map(|rate| rate as f64),
             note: None,
         };
-        lines.push(bar::progress(&told, "    ", columns, now));
+        lines.push(bar::progress_line(&told, "    ", columns, now));
     }
     if let Some(note) = &it.note
         && migration.record.waiting_for.is_none()
     {
-        lines.push(Line::of(Paint::Plain, &format!("    {note}")));
+        lines.push(StyledLine::new(Style::Plain, &format!("    {note}")));
     }
     lines
 }
 
 /// What it waits for, what was asked of it, what was measured.
-fn feet(migration: &Migration, now: Timestamp) -> Vec<Line> {
+fn footer_lines(migration: &MigrationBody, now: Timestamp) -> Vec<StyledLine> {
     let record = &migration.record;
     let figures = &record.figures;
     let mut lines = Vec::new();
     if let Some(why) = &record.waiting_for {
-        lines.push(Line::of(Paint::Yellow, &format!("waiting for {why}")));
+        lines.push(StyledLine::new(
+            Style::Yellow,
+            &format!("waiting for {why}"),
+        ));
     }
     if let Some(paused) = &record.asked.paused {
-        let since = span(now.unix_ms() - paused.at.unix_ms());
+        let since = format_duration(now.unix_ms() - paused.at.unix_ms());
         let text = format!("paused by {} for {since}", paused.actor);
-        lines.push(Line::of(Paint::Yellow, &text));
+        lines.push(StyledLine::new(Style::Yellow, &text));
     }
     if let Some(ms) = migration.pause_ms {
         let most = record.terms.max_pause_ms;
-        let most = most.map(|most| format!(" of {most} ms at the most"));
-        let text = format!("pause {ms} ms{}", most.unwrap_or_default());
-        lines.push(Line::of(Paint::Bold, &text));
+        let most = most.map(|most| format!(" of at most {most} ms"));
+        let text = format!("write pause {ms} ms{}", most.unwrap_or_default());
+        lines.push(StyledLine::new(Style::Bold, &text));
     }
     if figures.put_off > 0 {
-        let text = format!(
-            "the cutover was put off {}",
-            times(u64::from(figures.put_off))
-        );
-        lines.push(Line::of(Paint::Plain, &text));
+        let text = format!("cutover postponed {}", times(u64::from(figures.put_off)));
+        lines.push(StyledLine::new(Style::Plain, &text));
     }
     if figures.cut_over_at.is_some() || figures.compared > 0 {
-        lines.push(both_sides(migration));
+        lines.push(comparison_line(migration));
     }
     if let Some(last) = record.findings.last() {
-        lines.push(Line::of(Paint::Yellow, &told::found(last)));
+        lines.push(StyledLine::new(Style::Yellow, &log::describe_finding(last)));
     }
-    if record.stage == Stage::CutOver && !goes_back(migration) {
-        lines.extend(window(migration, now));
+    if record.stage == Stage::CutOver && !is_rolling_back(migration) {
+        lines.extend(window_lines(migration, now));
     }
     if let Some(why) = record.ended.as_ref().and_then(|ended| ended.why.as_ref()) {
-        lines.push(Line::of(
-            Paint::Yellow,
+        lines.push(StyledLine::new(
+            Style::Yellow,
             &format!("{}: {why}", migration.status),
         ));
     }
     lines
 }
 
-fn both_sides(migration: &Migration) -> Line {
+fn comparison_line(migration: &MigrationBody) -> StyledLine {
     let figures = &migration.record.figures;
     let text = format!(
-        "both sides compared {}, {} differences",
+        "both shards compared {}, {} differences",
         times(figures.compared),
-        number(figures.differences)
+        format_number(figures.differences)
     );
     let paint = match figures.differences {
-        0 => Paint::Plain,
-        _ => Paint::Red,
+        0 => Style::Plain,
+        _ => Style::Red,
     };
-    Line::of(paint, &text)
+    StyledLine::new(paint, &text)
 }
 
 /// How long the window is still open, and how to end it.
-fn window(migration: &Migration, now: Timestamp) -> Vec<Line> {
+fn window_lines(migration: &MigrationBody, now: Timestamp) -> Vec<StyledLine> {
     let record = &migration.record;
     let ms = i64::try_from(record.terms.window_ms).unwrap_or(i64::MAX);
     let Some(at) = record.figures.cut_over_at else {
@@ -290,9 +325,12 @@ fn window(migration: &Migration, now: Timestamp) -> Vec<Line> {
         .saturating_add(ms)
         .saturating_sub(now.unix_ms());
     let told = [
-        format!("the window ends in {}", span(left)),
-        format!("  sooner: ballast migration complete {}", migration.id()),
-        format!("  back:   ballast migration reverse {}", migration.id()),
+        format!("the window ends in {}", format_duration(left)),
+        format!(
+            "  end it now: ballast migration complete {}",
+            migration.id()
+        ),
+        format!("  move back:  ballast migration reverse {}", migration.id()),
     ];
-    told.map(|text| Line::of(Paint::Dim, &text)).to_vec()
+    told.map(|text| StyledLine::new(Style::Dim, &text)).to_vec()
 }

@@ -3,16 +3,16 @@
 use ballast_domain::Timestamp;
 use serde_json::{Value, json};
 
-use super::told::Teller;
+use super::log::MigrationLog;
 use super::*;
-use crate::view::migrations::example;
+use crate::view::migrations::example_migration;
 
 const NOW: Timestamp = Timestamp::from_unix_ms(1_794_821_400_000);
 
-fn see(migration: &Migration, columns: usize, rows: usize) -> String {
-    let scene = Scene {
+fn see(migration: &MigrationBody, columns: usize, rows: usize) -> String {
+    let scene = MigrationScene {
         migration,
-        link: Link::Fine,
+        link: Connection::Up,
         now: NOW,
     };
     let lines = frame(&scene, columns, rows);
@@ -34,30 +34,30 @@ fn figures() -> Value {
         "compared": 24, "differences": 0})
 }
 
-fn in_window() -> Migration {
-    example(json!({
+fn in_window() -> MigrationBody {
+    example_migration(json!({
         "stage": "cutOver", "phase": "MonitorDualRead", "pauseMs": 12, "figures": figures(),
         "progress": {"done": 24, "unit": "comparisons", "note": "both sides agree"},
     }))
 }
 
-fn going_back() -> Migration {
-    example(json!({
+fn going_back() -> MigrationBody {
+    example_migration(json!({
         "stage": "cutOver", "phase": "Rollback", "pauseMs": 12, "figures": figures(),
         "asked": {"back": {"how": "reverse", "actor": by_ops()["actor"], "at": by_ops()["at"]}},
         "progress": {"done": 10, "total": 40, "unit": "rows"},
     }))
 }
 
-fn ended(status: &str, phase: &str, why: Value) -> Migration {
-    example(json!({
+fn ended(status: &str, phase: &str, why: Value) -> MigrationBody {
+    example_migration(json!({
         "stage": "ended", "status": status, "phase": phase, "pauseMs": 12, "figures": figures(),
         "ended": {"status": status, "phase": phase, "at": "2026-11-16T09:29:59Z", "why": why},
     }))
 }
 
-fn waiting() -> Migration {
-    example(json!({
+fn waiting() -> MigrationBody {
+    example_migration(json!({
         "stage": "asked", "status": "waiting", "phase": "PlanMove", "figures":
             {"rows": 0, "bytes": 0}, "progress": {"done": 0, "total": 12_000, "unit": "rows",
             "note": "waiting for somebody to resume it"},
@@ -69,7 +69,7 @@ fn waiting() -> Migration {
 fn each_phase() {
     let all = [
         waiting(),
-        example(json!({})),
+        example_migration(json!({})),
         in_window(),
         going_back(),
         ended("reversed", "Rollback", json!("operators asked for it")),
@@ -81,7 +81,7 @@ fn each_phase() {
 
 #[test]
 fn a_small_terminal_keeps_where_it_stands() {
-    insta::assert_snapshot!(see(&example(json!({})), 60, 9));
+    insta::assert_snapshot!(see(&example_migration(json!({})), 60, 9));
 }
 
 #[test]
@@ -97,23 +97,23 @@ fn no_size_is_too_small() {
 
 #[test]
 fn a_pipe_is_told_each_change_once() {
-    let mut teller = Teller::default();
-    let mut lines = teller.tell(&waiting(), NOW);
-    lines.extend(teller.tell(&waiting(), NOW));
+    let mut teller = MigrationLog::default();
+    let mut lines = teller.log_changes(&waiting(), NOW);
+    lines.extend(teller.log_changes(&waiting(), NOW));
     for done in [4_920, 5_000, 6_000, 12_000, 12_000] {
-        let mut copying = example(json!({}));
+        let mut copying = example_migration(json!({}));
         copying.progress.done = done;
-        lines.extend(teller.tell(&copying, NOW.plus_seconds(1)));
+        lines.extend(teller.log_changes(&copying, NOW.plus_seconds(1)));
     }
-    lines.push(teller.lost(NOW.plus_seconds(2)));
-    lines.push(teller.lost(NOW.plus_seconds(3)));
-    lines.extend(teller.tell(&in_window(), NOW.plus_seconds(4)));
+    lines.push(teller.log_disconnected(NOW.plus_seconds(2)));
+    lines.push(teller.log_disconnected(NOW.plus_seconds(3)));
+    lines.extend(teller.log_changes(&in_window(), NOW.plus_seconds(4)));
     let mut differ = in_window();
     differ.record.figures.differences = 2;
-    lines.extend(teller.tell(&differ, NOW.plus_seconds(5)));
-    lines.extend(teller.tell(&going_back(), NOW.plus_seconds(6)));
+    lines.extend(teller.log_changes(&differ, NOW.plus_seconds(5)));
+    lines.extend(teller.log_changes(&going_back(), NOW.plus_seconds(6)));
     let end = ended("reversed", "Rollback", json!("operators asked for it"));
-    lines.extend(teller.tell(&end, NOW.plus_seconds(7)));
-    lines.extend(teller.tell(&end, NOW.plus_seconds(7)));
+    lines.extend(teller.log_changes(&end, NOW.plus_seconds(7)));
+    lines.extend(teller.log_changes(&end, NOW.plus_seconds(7)));
     insta::assert_snapshot!(lines.join("\n"));
 }

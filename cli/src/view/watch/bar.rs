@@ -2,49 +2,57 @@
 
 use ballast_domain::Timestamp;
 
-use super::line::{Line, Paint};
-use super::pace::{left_ms, rate};
-use crate::execution::body::Progress;
-use crate::table::number;
-use crate::time::span;
+use super::line::{Style, StyledLine};
+use super::pace::{format_rate, remaining_ms};
+use crate::execution::body::TaskProgress;
+use crate::table::format_number;
+use crate::time::format_duration;
 
 /// The widest bar, in columns.
 const BAR_MAX: usize = 28;
 const BAR_MIN: usize = 8;
 
 /// How far a task is, after an indentation.
-pub(crate) fn progress(told: &Progress, indent: &str, columns: usize, now: Timestamp) -> Line {
-    let mut line = Line::of(Paint::Plain, indent);
+pub(crate) fn progress_line(
+    told: &TaskProgress,
+    indent: &str,
+    columns: usize,
+    now: Timestamp,
+) -> StyledLine {
+    let mut line = StyledLine::new(Style::Plain, indent);
     // What is left out first comes last.
-    let mut parts: Vec<(Paint, String)> = Vec::new();
+    let mut parts: Vec<(Style, String)> = Vec::new();
     if let Some(total) = told.total.filter(|total| *total > 0) {
         let share = (told.done as f64 / total as f64).clamp(0.0, 1.0);
         let width = (columns / 4).clamp(BAR_MIN, BAR_MAX);
-        let (full, rest) = bar(share, width);
-        line = line.with(Paint::Cyan, &full).with(Paint::Dim, &rest);
-        parts.push((Paint::Bold, percent(share)));
+        let (full, rest) = split_bar(share, width);
+        line = line.with(Style::Cyan, &full).with(Style::Dim, &rest);
+        parts.push((Style::Bold, format_percent(share)));
         // As wide at the beginning as at the end, so that nothing jumps.
-        let (done, total) = (number(told.done), number(total));
+        let (done, total) = (format_number(told.done), format_number(total));
         let counts = format!("{done:>width$} of {total}", width = total.len());
-        parts.push((Paint::Plain, united(counts, &told.unit)));
+        parts.push((Style::Plain, with_unit(counts, &told.unit)));
     } else {
-        line = line.with(Paint::Plain, &united(number(told.done), &told.unit));
+        line = line.with(
+            Style::Plain,
+            &with_unit(format_number(told.done), &told.unit),
+        );
     }
     if let Some(per_second) = told.per_second {
-        if let Some(left) = left_ms(told, per_second, now) {
-            parts.push((Paint::Plain, format!("{} left", span(left))));
+        if let Some(left) = remaining_ms(told, per_second, now) {
+            parts.push((Style::Plain, format!("{} left", format_duration(left))));
         }
-        parts.push((Paint::Dim, rate(per_second, &told.unit)));
+        parts.push((Style::Dim, format_rate(per_second, &told.unit)));
     }
     for (paint, text) in parts {
         if line.width() + 2 + text.chars().count() <= columns {
-            line = line.then(paint, &text);
+            line = line.then_spaced(paint, &text);
         }
     }
     line
 }
 
-fn united(count: String, unit: &str) -> String {
+fn with_unit(count: String, unit: &str) -> String {
     if unit.is_empty() {
         count
     } else {
@@ -53,12 +61,12 @@ fn united(count: String, unit: &str) -> String {
 }
 
 /// ` 41 %`, rounded down: only what is done is done.
-pub(crate) fn percent(share: f64) -> String {
+pub(crate) fn format_percent(share: f64) -> String {
     format!("{:>3} %", (share * 100.0 + 1e-9).floor())
 }
 
 /// The filled part, in eighths of a column, and the rest.
-fn bar(share: f64, width: usize) -> (String, String) {
+fn split_bar(share: f64, width: usize) -> (String, String) {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let eighths = (share * (width * 8) as f64).floor() as usize;
     let part = EIGHTHS.get(eighths % 8).copied().unwrap_or_default();
@@ -74,15 +82,15 @@ mod tests {
     #[test]
     fn a_bar_is_as_long_as_it_should_be() {
         for share in [0.0, 0.01, 0.33, 0.5, 0.999, 1.0] {
-            let (full, rest) = bar(share, 12);
+            let (full, rest) = split_bar(share, 12);
             assert_eq!(full.chars().count() + rest.chars().count(), 12, "{share}");
         }
-        assert_eq!(bar(0.5, 4), ("██".to_owned(), "░░".to_owned()));
-        assert_eq!(bar(0.45, 4).0, "█▊");
+        assert_eq!(split_bar(0.5, 4), ("██".to_owned(), "░░".to_owned()));
+        assert_eq!(split_bar(0.45, 4).0, "█▊");
         assert_eq!(
-            (percent(0.999), percent(1.0)),
+            (format_percent(0.999), format_percent(1.0)),
             (" 99 %".to_owned(), "100 %".to_owned())
         );
-        assert_eq!(percent(0.29), " 29 %");
+        assert_eq!(format_percent(0.29), " 29 %");
     }
 }

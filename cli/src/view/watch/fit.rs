@@ -1,31 +1,31 @@
 //! Making a view fit the height of a terminal: the head stays, of the rest the
 //! part around where the execution stands.
 
-use super::line::{Line, Paint};
+use super::line::{Style, StyledLine};
 
 /// Below this a part of a graph says nothing.
 const GRAPH_MIN: usize = 3;
 
 /// Head, graph and feet, in at most so many rows.
-pub(super) fn fitted(
-    head: Vec<Line>,
-    graph: Vec<Line>,
-    feet: Vec<Vec<Line>>,
+pub(super) fn fit_rows(
+    head: Vec<StyledLine>,
+    graph: Vec<StyledLine>,
+    feet: Vec<Vec<StyledLine>>,
     rows: usize,
-) -> Vec<Line> {
+) -> Vec<StyledLine> {
     let room = rows.saturating_sub(head.len());
     // A graph that has no room left by many runs would be no graph.
     let feet_max = (room / 2).max(room.saturating_sub(graph.len() + 2));
-    let feet = shortened(feet, feet_max);
+    let feet = shorten_groups(feet, feet_max);
     let between = 1 + usize::from(!feet.is_empty());
     let graph_max = room.saturating_sub(feet.len() + between);
     let mut lines = head;
     if graph_max >= GRAPH_MIN || graph.len() <= graph_max {
-        lines.push(Line::default());
-        lines.extend(window(graph, graph_max));
+        lines.push(StyledLine::default());
+        lines.extend(window_around_current(graph, graph_max));
     }
     if !feet.is_empty() {
-        lines.push(Line::default());
+        lines.push(StyledLine::default());
         lines.extend(feet);
     }
     lines.truncate(rows.max(1));
@@ -33,7 +33,7 @@ pub(super) fn fitted(
 }
 
 /// As many whole groups as there is room for; first their heads alone.
-fn shortened(groups: Vec<Vec<Line>>, rows_max: usize) -> Vec<Line> {
+fn shorten_groups(groups: Vec<Vec<StyledLine>>, rows_max: usize) -> Vec<StyledLine> {
     if groups.iter().map(Vec::len).sum::<usize>() <= rows_max {
         return groups.into_iter().flatten().collect();
     }
@@ -41,7 +41,7 @@ fn shortened(groups: Vec<Vec<Line>>, rows_max: usize) -> Vec<Line> {
     if count <= rows_max {
         // Further lines of the first groups, as long as there is room.
         let mut spare = rows_max - count;
-        let cut = |mut group: Vec<Line>| {
+        let cut = |mut group: Vec<StyledLine>| {
             let more = group.len().saturating_sub(1).min(spare);
             spare -= more;
             group.truncate(1 + more);
@@ -53,19 +53,19 @@ fn shortened(groups: Vec<Vec<Line>>, rows_max: usize) -> Vec<Line> {
     let heads = groups
         .into_iter()
         .filter_map(|group| group.into_iter().next());
-    let mut lines: Vec<Line> = heads.take(shown).collect();
-    lines.push(more(count - shown, "more"));
+    let mut lines: Vec<StyledLine> = heads.take(shown).collect();
+    lines.push(omitted_line(count - shown, "more"));
     lines.truncate(rows_max);
     lines
 }
 
 /// The part of a graph around the first state that is marked as current; if
 /// none is, its end.
-fn window(graph: Vec<Line>, rows_max: usize) -> Vec<Line> {
+fn window_around_current(graph: Vec<StyledLine>, rows_max: usize) -> Vec<StyledLine> {
     if graph.len() <= rows_max {
         return graph;
     }
-    let is_current = |line: &Line| line.has(Paint::Cyan);
+    let is_current = |line: &StyledLine| line.has_style(Style::Cyan);
     let inner = rows_max.saturating_sub(2).max(1);
     let at = graph.iter().position(is_current);
     let from = match at {
@@ -86,38 +86,38 @@ fn window(graph: Vec<Line>, rows_max: usize) -> Vec<Line> {
     let below = graph.len() - to;
     let mut lines = Vec::new();
     if from > 0 {
-        lines.push(more(from, "lines above"));
+        lines.push(omitted_line(from, "lines above"));
     }
     lines.extend(graph.into_iter().skip(from).take(to - from));
     if below > 0 {
-        lines.push(more(below, "lines below"));
+        lines.push(omitted_line(below, "lines below"));
     }
     lines
 }
 
-fn more(count: usize, what: &str) -> Line {
-    Line::of(Paint::Dim, &format!("⋮ {count} {what}"))
+fn omitted_line(count: usize, what: &str) -> StyledLine {
+    StyledLine::new(Style::Dim, &format!("⋮ {count} {what}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn graph(lines: usize, current: Option<usize>) -> Vec<Line> {
+    fn graph(lines: usize, current: Option<usize>) -> Vec<StyledLine> {
         let line = |n| {
             let paint = if Some(n) == current {
-                Paint::Cyan
+                Style::Cyan
             } else {
-                Paint::Dim
+                Style::Dim
             };
-            Line::of(paint, &format!("line {n}"))
+            StyledLine::new(paint, &format!("line {n}"))
         };
         (0..lines).map(line).collect()
     }
 
-    fn feet(count: usize) -> Vec<Vec<Line>> {
+    fn feet(count: usize) -> Vec<Vec<StyledLine>> {
         let group = |n: usize| {
-            let line = |part: &str| Line::of(Paint::Plain, &format!("run {n} {part}"));
+            let line = |part: &str| StyledLine::new(Style::Plain, &format!("run {n} {part}"));
             vec![line("head"), line("bar")]
         };
         (0..count).map(group).collect()
@@ -125,16 +125,16 @@ mod tests {
 
     #[test]
     fn nothing_is_higher_than_the_terminal_and_the_current_state_is_seen() {
-        let head = || vec![Line::of(Paint::Bold, "head")];
+        let head = || vec![StyledLine::new(Style::Bold, "head")];
         for rows in 1..60 {
             for size in [1, 2, 7, 40] {
                 for current in 0..size {
                     for runs in [0, 1, 3, 30] {
-                        let lines = fitted(head(), graph(size, Some(current)), feet(runs), rows);
+                        let lines = fit_rows(head(), graph(size, Some(current)), feet(runs), rows);
                         let told = format!("{rows} rows, {size} lines, {current}, {runs} runs");
                         assert!(lines.len() <= rows, "{told}: {}", lines.len());
                         let has_graph = lines.iter().any(|line| line.text().starts_with("line"));
-                        let seen = lines.iter().any(|line| line.has(Paint::Cyan));
+                        let seen = lines.iter().any(|line| line.has_style(Style::Cyan));
                         assert!(seen || !has_graph, "{told}: {lines:?}");
                         if rows >= 12 {
                             assert!(has_graph, "{told}");
@@ -148,7 +148,7 @@ mod tests {
     #[test]
     fn what_is_left_out_is_counted() {
         for (size, current, rows) in [(40, 20, 9), (40, 0, 9), (40, 39, 9), (9, 4, 8)] {
-            let lines = window(graph(size, Some(current)), rows);
+            let lines = window_around_current(graph(size, Some(current)), rows);
             assert!(lines.len() <= rows);
             let mut counted = 0;
             for line in &lines {
@@ -164,8 +164,8 @@ mod tests {
 
     #[test]
     fn many_runs_are_told_by_their_heads() {
-        let lines = shortened(feet(4), 5);
-        let texts: Vec<String> = lines.iter().map(Line::text).collect();
+        let lines = shorten_groups(feet(4), 5);
+        let texts: Vec<String> = lines.iter().map(StyledLine::text).collect();
         assert_eq!(
             texts,
             [
@@ -176,7 +176,7 @@ mod tests {
                 "run 3 head"
             ]
         );
-        let lines = shortened(feet(9), 3);
+        let lines = shorten_groups(feet(9), 3);
         assert_eq!(lines.last().unwrap().text(), "⋮ 7 more");
     }
 }

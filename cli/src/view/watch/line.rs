@@ -4,11 +4,11 @@
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::Screen;
-use crate::table::clean;
+use crate::table::sanitize;
 
 /// How a piece is painted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Paint {
+pub(crate) enum Style {
     Plain,
     Bold,
     Dim,
@@ -20,28 +20,28 @@ pub(crate) enum Paint {
 
 /// A line.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Line(Vec<(Paint, String)>);
+pub(crate) struct StyledLine(Vec<(Style, String)>);
 
-impl Line {
+impl StyledLine {
     /// A line of one piece.
-    pub(crate) fn of(paint: Paint, text: &str) -> Self {
+    pub(crate) fn new(paint: Style, text: &str) -> Self {
         Self::default().with(paint, text)
     }
 
     /// With a further piece; what would move the cursor is taken out.
     #[must_use]
-    pub(crate) fn with(mut self, paint: Paint, text: &str) -> Self {
+    pub(crate) fn with(mut self, paint: Style, text: &str) -> Self {
         self.0.push((paint, clean(text)));
         self
     }
 
     /// With a further piece, two columns on; an empty one is left out.
     #[must_use]
-    pub(crate) fn then(self, paint: Paint, text: &str) -> Self {
+    pub(crate) fn then_spaced(self, paint: Style, text: &str) -> Self {
         if text.is_empty() {
             return self;
         }
-        self.with(Paint::Plain, "  ").with(paint, text)
+        self.with(Style::Plain, "  ").with(paint, text)
     }
 
     /// How many columns it takes.
@@ -50,7 +50,7 @@ impl Line {
     }
 
     /// Whether a piece of it is painted so.
-    pub(crate) fn has(&self, paint: Paint) -> bool {
+    pub(crate) fn has_style(&self, paint: Style) -> bool {
         self.0.iter().any(|(other, _)| *other == paint)
     }
 
@@ -88,14 +88,14 @@ impl Line {
 
     /// The line as it is written to a terminal.
     pub(crate) fn painted(&self, screen: &Screen) -> String {
-        let piece = |(paint, text): &(Paint, String)| match paint {
-            Paint::Plain => text.clone(),
-            Paint::Bold => screen.bold(text),
-            Paint::Dim => screen.dim(text),
-            Paint::Red => screen.red(text),
-            Paint::Green => screen.green(text),
-            Paint::Yellow => screen.yellow(text),
-            Paint::Cyan => screen.cyan(text),
+        let piece = |(paint, text): &(Style, String)| match paint {
+            Style::Plain => text.clone(),
+            Style::Bold => screen.bold(text),
+            Style::Dim => screen.dim(text),
+            Style::Red => screen.red(text),
+            Style::Green => screen.green(text),
+            Style::Yellow => screen.yellow(text),
+            Style::Cyan => screen.cyan(text),
         };
         self.0.iter().map(piece).collect()
     }
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_line_is_cut_and_never_its_paint() {
-        let line = Line::of(Paint::Bold, "copy").then(Paint::Dim, "for 12 s");
+        let line = StyledLine::new(Style::Bold, "copy").then_spaced(Style::Dim, "for 12 s");
         assert_eq!(line.width(), 14);
         let mut screen = Screen::plain();
         assert_eq!(line.clone().cut(14).painted(&screen), "copy  for 12 s");
@@ -118,10 +118,10 @@ mod tests {
             (cut.width(), cut.painted(&screen).as_str()),
             (3, "\x1b[1mco…\x1b[0m")
         );
-        let wide = Line::of(Paint::Plain, "複製する");
+        let wide = StyledLine::new(Style::Plain, "複製する");
         assert_eq!(wide.width(), 8, "each takes two columns");
         assert_eq!(wide.cut(6).text(), "複製…");
-        let sly = Line::of(Paint::Plain, "a\x1b[2Jb");
+        let sly = StyledLine::new(Style::Plain, "a\x1b[2Jb");
         assert!(!sly.painted(&screen).contains('\x1b'));
     }
 }

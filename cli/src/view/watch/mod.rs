@@ -15,9 +15,9 @@
 pub(crate) mod bar;
 mod fit;
 pub(crate) mod line;
+pub(crate) mod log;
 pub(crate) mod pace;
 pub(crate) mod position;
-pub(crate) mod told;
 
 #[cfg(test)]
 mod tests;
@@ -26,10 +26,10 @@ use ballast_domain::Timestamp;
 use ballast_state_machines::language::Definition;
 use ballast_state_machines::language::draw;
 
-use crate::execution::body::{Execution, Status};
-use crate::execution::story::Story;
-use crate::time::span;
-use line::{Line, Paint};
+use crate::execution::body::{Execution, ExecutionStatus};
+use crate::execution::state_history::StateHistory;
+use crate::time::format_duration;
+use line::{Style, StyledLine};
 
 /// How long it is shown that the connection is there again.
 const BACK_SHOWN_MS: i64 = 5_000;
@@ -37,25 +37,25 @@ const BACK_SHOWN_MS: i64 = 5_000;
 const COLUMNS_MAX: usize = 120;
 
 /// All that a view is made of.
-pub(crate) struct Scene<'a> {
+pub(crate) struct ExecutionScene<'a> {
     pub(crate) execution: &'a Execution,
     pub(crate) definition: &'a Definition,
-    pub(crate) story: &'a Story,
-    pub(crate) link: Link,
+    pub(crate) story: &'a StateHistory,
+    pub(crate) link: Connection,
     pub(crate) now: Timestamp,
 }
 
 /// Whether the server is heard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Link {
-    Fine,
+pub(crate) enum Connection {
+    Up,
     Lost { since: Timestamp },
-    Back { since: Timestamp, at: Timestamp },
+    Restored { since: Timestamp, at: Timestamp },
 }
 
-impl Link {
+impl Connection {
     /// Nothing is heard any more.
-    pub(crate) fn lost(self, now: Timestamp) -> Self {
+    pub(crate) fn lose(self, now: Timestamp) -> Self {
         match self {
             Self::Lost { .. } => self,
             _ => Self::Lost { since: now },
@@ -63,60 +63,64 @@ impl Link {
     }
 
     /// Something is heard.
-    pub(crate) fn back(self, now: Timestamp) -> Self {
+    pub(crate) fn restore(self, now: Timestamp) -> Self {
         match self {
-            Self::Lost { since } => Self::Back { since, at: now },
-            Self::Back { at, .. } if now.unix_ms() - at.unix_ms() > BACK_SHOWN_MS => Self::Fine,
+            Self::Lost { since } => Self::Restored { since, at: now },
+            Self::Restored { at, .. } if now.unix_ms() - at.unix_ms() > BACK_SHOWN_MS => Self::Up,
             same => same,
         }
     }
 }
 
 /// The view, in so many columns and rows.
-pub(crate) fn frame(scene: &Scene<'_>, columns: usize, rows: usize) -> Vec<Line> {
+pub(crate) fn frame(scene: &ExecutionScene<'_>, columns: usize, rows: usize) -> Vec<StyledLine> {
     let columns = columns.clamp(1, COLUMNS_MAX);
     let mut head = vec![headline(scene.execution, scene.now)];
-    head.extend(link(scene.link, scene.now));
-    let marks = scene.story.marks(scene.execution, scene.definition);
+    head.extend(connection_line(scene.link, scene.now));
+    let marks = scene.story.drawing_marks(scene.execution, scene.definition);
     let graph = draw::text(scene.definition, &marks);
-    let graph: Vec<Line> = graph.lines().map(coloured).collect();
-    let feet = position::lines(scene.execution, scene.story, columns, scene.now);
+    let graph: Vec<StyledLine> = graph.lines().map(coloured_line).collect();
+    let feet = position::position_lines(scene.execution, scene.story, columns, scene.now);
     // The cursor stands on a row of its own, below.
-    let lines = fit::fitted(head, graph, feet, rows.saturating_sub(1));
+    let lines = fit::fit_rows(head, graph, feet, rows.saturating_sub(1));
     lines.into_iter().map(|line| line.cut(columns)).collect()
 }
 
 /// Which execution, how it stands, for how long.
-fn headline(execution: &Execution, now: Timestamp) -> Line {
+fn headline(execution: &Execution, now: Timestamp) -> StyledLine {
     let status = execution.status;
     let paint = match status {
-        Status::Running | Status::Unknown => Paint::Cyan,
-        Status::Succeeded => Paint::Green,
-        Status::Failed | Status::TimedOut | Status::Aborted => Paint::Red,
+        ExecutionStatus::Running | ExecutionStatus::Unknown => Style::Cyan,
+        ExecutionStatus::Succeeded => Style::Green,
+        ExecutionStatus::Failed | ExecutionStatus::TimedOut | ExecutionStatus::Aborted => {
+            Style::Red
+        }
     };
-    let mut line = Line::of(Paint::Bold, &execution.id).then(paint, status.as_str());
+    let mut line = StyledLine::new(Style::Bold, &execution.id).then_spaced(paint, status.as_str());
     if execution.paused {
-        line = line.then(Paint::Yellow, "paused");
+        line = line.then_spaced(Style::Yellow, "paused");
     }
-    line = line.then(Paint::Plain, &span(execution.elapsed_ms(now)));
+    line = line.then_spaced(Style::Plain, &format_duration(execution.elapsed_ms(now)));
     // Usually the ID says it.
     if !execution.id.starts_with(&execution.workflow) {
-        line = line.then(Paint::Dim, &execution.workflow);
+        line = line.then_spaced(Style::Dim, &execution.workflow);
     }
     line
 }
 
-pub(crate) fn link(link: Link, now: Timestamp) -> Option<Line> {
-    let since = |from: Timestamp, to: Timestamp| span(to.unix_ms() - from.unix_ms());
+pub(crate) fn connection_line(link: Connection, now: Timestamp) -> Option<StyledLine> {
+    let since = |from: Timestamp, to: Timestamp| format_duration(to.unix_ms() - from.unix_ms());
     match link {
-        Link::Lost { since: from } => Some(Line::of(
-            Paint::Yellow,
-            &format!("connection lost, trying again… ({})", since(from, now)),
+        Connection::Lost { since: from } => Some(StyledLine::new(
+            Style::Yellow,
+            &format!("connection lost, reconnecting… ({})", since(from, now)),
         )),
-        Link::Back { since: from, at } if now.unix_ms() - at.unix_ms() <= BACK_SHOWN_MS => {
-            Some(Line::of(
-                Paint::Green,
-                &format!("connected again after {}", since(from, at)),
+        Connection::Restored { since: from, at }
+            if now.unix_ms() - at.unix_ms() <= BACK_SHOWN_MS =>
+        {
+            Some(StyledLine::new(
+                Style::Green,
+                &format!("reconnected after {}", since(from, at)),
             ))
         }
         _ => None,
@@ -124,25 +128,25 @@ pub(crate) fn link(link: Link, now: Timestamp) -> Option<Line> {
 }
 
 /// A line of a drawing, with the colours of its mark.
-fn coloured(text: &str) -> Line {
-    let Some((rails, sign, rest)) = marked(text) else {
-        return Line::of(Paint::Dim, text);
+fn coloured_line(text: &str) -> StyledLine {
+    let Some((rails, sign, rest)) = split_mark(text) else {
+        return StyledLine::new(Style::Dim, text);
     };
     let (first, then) = match sign {
-        '▶' => (Paint::Cyan, Paint::Bold),
-        '✓' => (Paint::Green, Paint::Plain),
-        '✗' => (Paint::Red, Paint::Plain),
-        '■' => (Paint::Yellow, Paint::Plain),
-        _ => (Paint::Dim, Paint::Plain),
+        '▶' => (Style::Cyan, Style::Bold),
+        '✓' => (Style::Green, Style::Plain),
+        '✗' => (Style::Red, Style::Plain),
+        '■' => (Style::Yellow, Style::Plain),
+        _ => (Style::Dim, Style::Plain),
     };
-    Line::of(Paint::Dim, rails)
+    StyledLine::new(Style::Dim, rails)
         .with(first, &sign.to_string())
         .with(then, rest)
 }
 
 /// The rails before a state's sign, the sign, and what is behind it; none if
 /// it is no state's line.
-fn marked(text: &str) -> Option<(&str, char, &str)> {
+fn split_mark(text: &str) -> Option<(&str, char, &str)> {
     let at = text.find(|c| !matches!(c, ' ' | '│'))?;
     let (rails, rest) = text.split_at_checked(at)?;
     let sign = rest.chars().next().filter(|c| "▶✓✗■○".contains(*c))?;

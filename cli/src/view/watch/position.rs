@@ -3,14 +3,14 @@
 use ballast_domain::Timestamp;
 
 use super::bar;
-use super::line::{Line, Paint};
-use crate::execution::body::{Doing, Execution, Position, Progress};
-use crate::execution::story::Story;
-use crate::table::number;
-use crate::time::{clock, span};
+use super::line::{Style, StyledLine};
+use crate::execution::body::{Execution, Position, PositionActivity, TaskProgress};
+use crate::execution::state_history::StateHistory;
+use crate::table::format_number;
+use crate::time::{format_clock, format_duration};
 
 /// `Copy`, or `Copy [Each 3]` for the fourth item of the Map `Each`.
-pub(crate) fn place(at: &Position) -> String {
+pub(crate) fn describe_place(at: &Position) -> String {
     let within = at
         .iterations
         .iter()
@@ -24,43 +24,53 @@ pub(crate) fn place(at: &Position) -> String {
 }
 
 /// How long it has been there.
-fn since(at: &Position, now: Timestamp) -> String {
-    span(now.unix_ms().saturating_sub(at.entered_at.unix_ms()))
+fn time_since_entered(at: &Position, now: Timestamp) -> String {
+    format_duration(now.unix_ms().saturating_sub(at.entered_at.unix_ms()))
 }
 
 /// What is done there, and since when or until when.
-pub(crate) fn doing(at: &Position, paused: bool, now: Timestamp) -> String {
-    let since = since(at, now);
-    let until = |moment: Timestamp| span(moment.unix_ms().saturating_sub(now.unix_ms()));
+pub(crate) fn describe_activity(at: &Position, paused: bool, now: Timestamp) -> String {
+    let since = time_since_entered(at, now);
+    let until = |moment: Timestamp| format_duration(moment.unix_ms().saturating_sub(now.unix_ms()));
     match (at.doing, at.wakes_at) {
-        (Doing::Ready, _) if paused => "goes on when it is resumed".to_owned(),
-        (Doing::Ready, _) => "about to go on".to_owned(),
-        (Doing::Waiting, Some(moment)) => {
-            format!("waits until {}, {} left", clock(moment, now), until(moment))
+        (PositionActivity::Ready, _) if paused => "continues when it is resumed".to_owned(),
+        (PositionActivity::Ready, _) => "about to continue".to_owned(),
+        (PositionActivity::Waiting, Some(moment)) => {
+            format!(
+                "waits until {}, {} left",
+                format_clock(moment, now),
+                until(moment)
+            )
         }
-        (Doing::BackingOff, Some(moment)) => format!(
+        (PositionActivity::BackingOff, Some(moment)) => format!(
             "attempt {} failed, attempt {} in {}",
             at.attempt.max(1),
             at.attempt.max(1) + 1,
             until(moment)
         ),
-        (Doing::Waiting | Doing::BackingOff, None) => format!("waits, for {since}"),
-        (Doing::AwaitingCallback, _) => format!("waits for a signal, for {since}"),
-        (Doing::Gathering, _) => match (at.done, at.total) {
-            (Some(done), Some(total)) => {
-                format!("{} of {} done, for {since}", number(done), number(total))
-            }
-            _ => format!("waits for what is within, for {since}"),
-        },
-        (Doing::Working | Doing::Unknown, _) if at.attempt > 0 => {
-            format!("attempt {}, for {since} in all", at.attempt + 1)
+        (PositionActivity::Waiting | PositionActivity::BackingOff, None) => {
+            format!("waits, for {since}")
         }
-        (Doing::Working | Doing::Unknown, _) => format!("for {since}"),
+        (PositionActivity::AwaitingCallback, _) => format!("waits for a signal, for {since}"),
+        (PositionActivity::Gathering, _) => match (at.done, at.total) {
+            (Some(done), Some(total)) => {
+                format!(
+                    "{} of {} done, for {since}",
+                    format_number(done),
+                    format_number(total)
+                )
+            }
+            _ => format!("waits for its branches, for {since}"),
+        },
+        (PositionActivity::Working | PositionActivity::Unknown, _) if at.attempt > 0 => {
+            format!("attempt {}, for {since} in total", at.attempt + 1)
+        }
+        (PositionActivity::Working | PositionActivity::Unknown, _) => format!("for {since}"),
     }
 }
 
 /// How a task that waits for a signal is answered.
-pub(crate) fn how_to_signal(id: &str, at: &Position) -> String {
+pub(crate) fn signal_command(id: &str, at: &Position) -> String {
     let quoted = |text: &str| {
         let simple = |c: char| c.is_ascii_alphanumeric() || "-_.:/".contains(c);
         if !text.is_empty() && text.chars().all(simple) {
@@ -81,13 +91,13 @@ const FEW: u64 = 4;
 
 /// What a Map of many items has done, as if it were a task's progress, with its
 /// mean pace since it was entered.
-fn gathered(at: &Position, now: Timestamp) -> Option<Progress> {
+fn map_progress(at: &Position, now: Timestamp) -> Option<TaskProgress> {
     let (done, total) = match (at.doing, at.done, at.total) {
-        (Doing::Gathering, Some(done), Some(total)) if total > FEW => (done, total),
+        (PositionActivity::Gathering, Some(done), Some(total)) if total > FEW => (done, total),
         _ => return None,
     };
     let seconds = now.unix_ms().saturating_sub(at.entered_at.unix_ms()) as f64 / 1_000.0;
-    Some(Progress {
+    Some(TaskProgress {
         state: at.state.clone(),
         task: 0,
         begun_at: at.entered_at,
@@ -100,64 +110,64 @@ fn gathered(at: &Position, now: Timestamp) -> Option<Progress> {
     })
 }
 
-fn sign(doing: Doing) -> (&'static str, Paint) {
+fn activity_symbol(doing: PositionActivity) -> (&'static str, Style) {
     match doing {
-        Doing::BackingOff => ("↻", Paint::Yellow),
-        Doing::AwaitingCallback => ("?", Paint::Yellow),
-        Doing::Waiting => ("◷", Paint::Cyan),
-        _ => ("▶", Paint::Cyan),
+        PositionActivity::BackingOff => ("↻", Style::Yellow),
+        PositionActivity::AwaitingCallback => ("?", Style::Yellow),
+        PositionActivity::Waiting => ("◷", Style::Cyan),
+        _ => ("▶", Style::Cyan),
     }
 }
 
 /// All positions, each with its progress.
-pub(super) fn lines(
+pub(super) fn position_lines(
     execution: &Execution,
-    story: &Story,
+    story: &StateHistory,
     columns: usize,
     now: Timestamp,
-) -> Vec<Vec<Line>> {
-    let mut told: Vec<&Progress> = execution.progress.iter().collect();
+) -> Vec<Vec<StyledLine>> {
+    let mut told: Vec<&TaskProgress> = execution.progress.iter().collect();
     told.sort_by_key(|progress| progress.task);
     let widest = execution
         .position
         .iter()
-        .map(|at| place(at).chars().count());
+        .map(|at| describe_place(at).chars().count());
     let width = widest.max().unwrap_or(0).min(columns / 2);
     let mut groups = Vec::new();
     for at in &execution.position {
-        let (sign, paint) = sign(at.doing);
-        let name = format!("{:width$}", place(at));
-        let many = gathered(at, now);
+        let (sign, paint) = activity_symbol(at.doing);
+        let name = format!("{:width$}", describe_place(at));
+        let many = map_progress(at, now);
         let words = match many {
             // The bar has the numbers.
-            Some(_) => format!("for {}", since(at, now)),
-            None => doing(at, execution.paused, now),
+            Some(_) => format!("for {}", time_since_entered(at, now)),
+            None => describe_activity(at, execution.paused, now),
         };
-        let head = Line::of(paint, sign)
-            .with(Paint::Bold, &format!(" {name}"))
-            .then(Paint::Plain, &words);
+        let head = StyledLine::new(paint, sign)
+            .with(Style::Bold, &format!(" {name}"))
+            .then_spaced(Style::Plain, &words);
         let mut group = vec![head];
         if let Some(progress) = many {
-            group.push(bar::progress(&progress, "  ", columns, now));
+            group.push(bar::progress_line(&progress, "  ", columns, now));
         }
-        if at.doing == Doing::BackingOff
-            && let Some(why) = story.trouble(&at.state)
+        if at.doing == PositionActivity::BackingOff
+            && let Some(why) = story.last_failure(&at.state)
         {
-            group.push(Line::of(Paint::Dim, &format!("  {why}")));
+            group.push(StyledLine::new(Style::Dim, &format!("  {why}")));
         }
-        if at.doing == Doing::AwaitingCallback {
-            let how = how_to_signal(&execution.id, at);
-            group.push(Line::of(Paint::Dim, &format!("  {how}")));
+        if at.doing == PositionActivity::AwaitingCallback {
+            let how = signal_command(&execution.id, at);
+            group.push(StyledLine::new(Style::Dim, &format!("  {how}")));
         }
         // Of several that do the same, the first is the first.
         let mine = told.iter().position(|progress| progress.state == at.state);
-        if at.doing == Doing::Working
+        if at.doing == PositionActivity::Working
             && let Some(mine) = mine
         {
             let progress = told.remove(mine);
-            group.push(bar::progress(progress, "  ", columns, now));
+            group.push(bar::progress_line(progress, "  ", columns, now));
             if let Some(note) = &progress.note {
-                group.push(Line::of(Paint::Dim, &format!("  {note}")));
+                group.push(StyledLine::new(Style::Dim, &format!("  {note}")));
             }
         }
         groups.push(group);

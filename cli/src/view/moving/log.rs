@@ -3,11 +3,12 @@
 
 use ballast_domain::Timestamp;
 
-use crate::migration::body::Migration;
-use crate::table::{clean, number};
-use crate::time::span;
-use crate::view::certificate::times;
-use crate::view::migrations::{is_telling, progress};
+use super::phase_label;
+use crate::migration::body::MigrationBody;
+use crate::table::{format_number, sanitize};
+use crate::time::format_duration;
+use crate::view::certificate::count_times;
+use crate::view::migrations::{describe_progress, has_progress};
 
 /// Progress is told again after so much of the whole, or so long.
 const SHARE_STEP: f64 = 0.05;
@@ -15,62 +16,67 @@ const STEP_MS: i64 = 10_000;
 
 /// Whoever tells, with what was told.
 #[derive(Debug, Default)]
-pub(crate) struct Teller {
-    before: Option<Migration>,
+pub(crate) struct MigrationLog {
+    before: Option<MigrationBody>,
     lost: Option<Timestamp>,
     /// The share that was told last, and when.
     share: f64,
     at_ms: i64,
 }
 
-impl Teller {
+impl MigrationLog {
     /// The lines for what was heard.
-    pub(crate) fn tell(&mut self, migration: &Migration, now: Timestamp) -> Vec<String> {
+    pub(crate) fn log_changes(&mut self, migration: &MigrationBody, now: Timestamp) -> Vec<String> {
         let mut told = Vec::new();
         let before = self.before.replace(migration.clone());
         if let Some(since) = self.lost.take() {
-            let away = span(now.unix_ms() - since.unix_ms());
+            let away = format_duration(now.unix_ms() - since.unix_ms());
             told.push(format!(
-                "connected again after {away}, in {}",
-                migration.phase
+                "reconnected after {away}, phase: {}",
+                phase_label(&migration.phase)
             ));
         }
         let Some(before) = before else {
             let record = &migration.record;
             told.push(format!(
-                "{} of {} from {} to {} is {}, in {}",
+                "{} of {} from {} to {} is {}, phase: {}",
                 migration.id(),
                 record.slice_id(),
                 record.from,
                 record.to,
                 migration.status,
-                migration.phase
+                phase_label(&migration.phase)
             ));
             told.extend(changes(None, migration));
             told.extend(self.progress(migration, true, now));
-            return lines(now, &told);
+            return timed_lines(now, &told);
         };
         let entered = before.phase != migration.phase;
         if entered && !migration.record.is_over() {
-            told.push(format!("entered {}", migration.phase));
+            told.push(format!("phase: {}", phase_label(&migration.phase)));
         }
         told.extend(changes(Some(&before), migration));
         told.extend(self.progress(migration, entered, now));
         if before.status != migration.status {
             told.push(format!("is {}", migration.status));
         }
-        lines(now, &told)
+        timed_lines(now, &told)
     }
 
     /// The line for a connection that is lost.
-    pub(crate) fn lost(&mut self, now: Timestamp) -> String {
+    pub(crate) fn log_disconnected(&mut self, now: Timestamp) -> String {
         self.lost.get_or_insert(now);
-        format!("{now} connection lost, trying again…")
+        format!("{now} connection lost, reconnecting…")
     }
 
-    fn progress(&mut self, migration: &Migration, fresh: bool, now: Timestamp) -> Option<String> {
+    fn progress(
+        &mut self,
+        migration: &MigrationBody,
+        fresh: bool,
+        now: Timestamp,
+    ) -> Option<String> {
         let it = &migration.progress;
-        if !is_telling(migration) || migration.record.waiting_for.is_some() {
+        if !has_progress(migration) || migration.record.waiting_for.is_some() {
             return None;
         }
         let total = it.total.filter(|total| *total > 0);
@@ -83,19 +89,23 @@ impl Teller {
             return None;
         }
         (self.share, self.at_ms) = (share, now.unix_ms());
-        Some(format!("{}: {}", migration.phase, progress(migration)))
+        Some(format!(
+            "{}: {}",
+            migration.phase,
+            describe_progress(migration)
+        ))
     }
 }
 
 /// What changed in a move's record.
-fn changes(before: Option<&Migration>, now: &Migration) -> Vec<String> {
+fn changes(before: Option<&MigrationBody>, now: &MigrationBody) -> Vec<String> {
     let mut told = Vec::new();
     let old = before.map(|before| &before.record);
     let new = &now.record;
     let waited = old.and_then(|old| old.waiting_for.as_ref());
     match &new.waiting_for {
         Some(why) if waited != Some(why) => told.push(format!("waiting for {why}")),
-        None if waited.is_some() => told.push("waits no longer".to_owned()),
+        None if waited.is_some() => told.push("no longer waiting".to_owned()),
         _ => {}
     }
     let paused = old.is_some_and(|old| old.asked.paused.is_some());
@@ -111,21 +121,21 @@ fn changes(before: Option<&Migration>, now: &Migration) -> Vec<String> {
         told.push("approved".to_owned());
     }
     if was_asked(|asked| asked.back.is_some()) {
-        told.push("is to go back".to_owned());
+        told.push("asked to move back".to_owned());
     }
     if was_asked(|asked| asked.complete.is_some()) {
-        told.push("its window is to end".to_owned());
+        told.push("asked to end its window".to_owned());
     }
     let pause = before.and_then(|before| before.pause_ms);
     if let Some(ms) = now.pause_ms.filter(|_| pause != now.pause_ms) {
-        told.push(format!("pause {ms} ms"));
+        told.push(format!("write pause {ms} ms"));
     }
     if let Some(differences) = difference(old, new) {
         told.push(differences);
     }
     let known = old.map_or(&[][..], |old| &old.findings[..]);
     let news = new.findings.iter().filter(|one| !known.contains(one));
-    told.extend(news.map(found));
+    told.extend(news.map(describe_finding));
     let was_over = old.is_some_and(|old| old.ended.is_some());
     let ended = new.ended.as_ref().filter(|_| !was_over);
     if let Some(why) = ended.and_then(|ended| ended.why.as_ref()) {
@@ -135,7 +145,7 @@ fn changes(before: Option<&Migration>, now: &Migration) -> Vec<String> {
 }
 
 /// What was found to be wrong, in one line.
-pub(crate) fn found(finding: &ballast_domain::migration::Finding) -> String {
+pub(crate) fn describe_finding(finding: &ballast_domain::migration::Finding) -> String {
     let ballast_domain::migration::Finding {
         shard, what, then, ..
     } = finding;
@@ -144,22 +154,22 @@ pub(crate) fn found(finding: &ballast_domain::migration::Finding) -> String {
 
 /// What both sides said, when they began to differ.
 fn difference(
-    old: Option<&ballast_domain::migration::Migration>,
-    new: &ballast_domain::migration::Migration,
+    old: Option<&ballast_domain::migration::MigrationBody>,
+    new: &ballast_domain::migration::MigrationBody,
 ) -> Option<String> {
     let before = old.map_or(0, |old| old.figures.differences);
     let now = &new.figures;
     (now.differences > before).then(|| {
         format!(
-            "both sides differed {} in {} comparisons",
+            "both shards differed {} in {} comparisons",
             times(now.differences),
-            number(now.compared)
+            format_number(now.compared)
         )
     })
 }
 
-fn lines(now: Timestamp, told: &[String]) -> Vec<String> {
+fn timed_lines(now: Timestamp, told: &[String]) -> Vec<String> {
     told.iter()
-        .map(|text| clean(&format!("{now} {text}")))
+        .map(|text| sanitize(&format!("{now} {text}")))
         .collect()
 }

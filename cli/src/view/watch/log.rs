@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ballast_domain::Timestamp;
 
-use super::bar::percent;
-use super::position::{doing, how_to_signal, place};
-use crate::execution::body::{Doing, Execution, HistoryEvent, Position, Progress};
-use crate::execution::story::{Happening, Story, What};
-use crate::table::{clean, number};
-use crate::time::span;
+use super::bar::format_percent;
+use super::position::{describe_activity, describe_place, signal_command};
+use crate::execution::body::{Execution, HistoryEvent, Position, PositionActivity, TaskProgress};
+use crate::execution::state_history::{StateChange, StateEvent, StateHistory};
+use crate::table::{format_number, sanitize};
+use crate::time::format_duration;
 
 /// Progress is told again after so much of the whole, or so long.
 const SHARE_STEP: f64 = 0.05;
@@ -18,8 +18,8 @@ const STEP_MS: i64 = 10_000;
 
 /// Whoever tells, with what was told.
 #[derive(Debug, Default)]
-pub(crate) struct Teller {
-    story: Story,
+pub(crate) struct ExecutionLog {
+    story: StateHistory,
     from_start: bool,
     begun: bool,
     lost: Option<Timestamp>,
@@ -28,7 +28,7 @@ pub(crate) struct Teller {
     progress: BTreeMap<(String, u64, i64), (f64, i64)>,
 }
 
-impl Teller {
+impl ExecutionLog {
     /// Tells from now on, or also what happened before.
     pub(crate) fn new(from_start: bool) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Teller {
     }
 
     /// The lines for what was heard.
-    pub(crate) fn tell(
+    pub(crate) fn log_changes(
         &mut self,
         execution: &Execution,
         events: &[HistoryEvent],
@@ -47,9 +47,9 @@ impl Teller {
         let mut lines = Vec::new();
         let first = !std::mem::replace(&mut self.begun, true);
         if let Some(since) = self.lost.take() {
-            let away = span(now.unix_ms() - since.unix_ms());
-            let place = standing(execution);
-            lines.push(at(now, &format!("connected again after {away}{place}")));
+            let away = format_duration(now.unix_ms() - since.unix_ms());
+            let place = describe_standing(execution);
+            lines.push(timed_line(now, &format!("reconnected after {away}{place}")));
         }
         if first {
             lines.push(self.head(execution, now));
@@ -57,11 +57,11 @@ impl Teller {
         }
         let silent = first && !self.from_start;
         for event in events {
-            let happened = self.story.take(event).filter(|_| !silent);
-            lines.extend(happened.map(|told| at(event.timestamp, &words(&told))));
+            let happened = self.story.apply(event).filter(|_| !silent);
+            lines.extend(happened.map(|told| timed_line(event.timestamp, &describe_event(&told))));
         }
         // What is known with its time comes before what is told as of now.
-        let mut known: Vec<&Progress> = execution.progress.iter().collect();
+        let mut known: Vec<&TaskProgress> = execution.progress.iter().collect();
         known.sort_by_key(|progress| progress.at);
         for progress in known {
             lines.extend(self.progress(progress));
@@ -69,7 +69,7 @@ impl Teller {
         if execution.paused != self.paused && !execution.status.is_ended() {
             self.paused = execution.paused;
             let word = if self.paused { "paused" } else { "resumed" };
-            lines.push(at(now, word));
+            lines.push(timed_line(now, word));
         }
         for position in &execution.position {
             lines.extend(self.position(execution, position, now));
@@ -82,40 +82,43 @@ impl Teller {
     fn head(&self, execution: &Execution, now: Timestamp) -> String {
         let id = &execution.id;
         if self.from_start {
-            return at(execution.started_at, &format!("{id} started"));
+            return timed_line(execution.started_at, &format!("{id} started"));
         }
         let status = execution.status.as_str();
-        let place = standing(execution);
+        let place = describe_standing(execution);
         let told = execution.progress.iter().map(|progress| progress.at);
         let earliest = told.fold(now, Timestamp::min);
-        at(earliest, &format!("{id} is {status}{place}"))
+        timed_line(earliest, &format!("{id} is {status}{place}"))
     }
 
     /// The line for a connection that is lost.
-    pub(crate) fn lost(&mut self, now: Timestamp) -> String {
+    pub(crate) fn log_disconnected(&mut self, now: Timestamp) -> String {
         self.lost.get_or_insert(now);
-        at(now, "connection lost, trying again…")
+        timed_line(now, "connection lost, reconnecting…")
     }
 
     /// What will not happen by itself or not at once is told with when or how.
     fn position(&mut self, whole: &Execution, it: &Position, now: Timestamp) -> Option<String> {
         let signal = match it.doing {
-            Doing::Waiting | Doing::BackingOff => String::new(),
-            Doing::AwaitingCallback => format!(": {}", how_to_signal(&whole.id, it)),
+            PositionActivity::Waiting | PositionActivity::BackingOff => String::new(),
+            PositionActivity::AwaitingCallback => format!(": {}", signal_command(&whole.id, it)),
             _ => return None,
         };
-        let place = place(it);
+        let place = describe_place(it);
         let key = format!("{place} {:?} {} {}", it.doing, it.attempt, it.entered_at);
         let new = self.positions.insert(key);
         new.then(|| {
-            at(
+            timed_line(
                 now,
-                &format!("{place}: {}{signal}", doing(it, whole.paused, now)),
+                &format!(
+                    "{place}: {}{signal}",
+                    describe_activity(it, whole.paused, now)
+                ),
             )
         })
     }
 
-    fn progress(&mut self, told: &Progress) -> Option<String> {
+    fn progress(&mut self, told: &TaskProgress) -> Option<String> {
         let key = (told.state.clone(), told.task, told.begun_at.unix_ms());
         let total = told.total.filter(|total| *total > 0);
         let share = total.map(|total| told.done as f64 / total as f64);
@@ -130,24 +133,25 @@ impl Teller {
         }
         self.progress.insert(key, (now, ms));
         let mut words = vec![format!("{}:", told.state)];
-        words.extend(share.map(|share| format!("{},", percent(share.min(1.0)).trim_start())));
-        words.push(number(told.done));
-        words.extend(total.map(|total| format!("of {}", number(total))));
+        words
+            .extend(share.map(|share| format!("{},", format_percent(share.min(1.0)).trim_start())));
+        words.push(format_number(told.done));
+        words.extend(total.map(|total| format!("of {}", format_number(total))));
         words.push(told.unit.clone());
         let note = told.note.as_deref().unwrap_or_default();
         words.extend((!note.is_empty()).then(|| format!("({note})")));
         words.retain(|word| !word.is_empty());
-        Some(at(told.at, &words.join(" ")))
+        Some(timed_line(told.at, &words.join(" ")))
     }
 }
 
-fn at(moment: Timestamp, text: &str) -> String {
-    clean(&format!("{moment} {text}"))
+fn timed_line(moment: Timestamp, text: &str) -> String {
+    sanitize(&format!("{moment} {text}"))
 }
 
 /// Where it stands, in few words.
-fn standing(execution: &Execution) -> String {
-    let places: Vec<String> = execution.position.iter().map(place).collect();
+fn describe_standing(execution: &Execution) -> String {
+    let places: Vec<String> = execution.position.iter().map(describe_place).collect();
     let paused = if execution.paused { ", paused" } else { "" };
     if places.is_empty() {
         paused.to_owned()
@@ -156,13 +160,13 @@ fn standing(execution: &Execution) -> String {
     }
 }
 
-fn words(told: &Happening) -> String {
+fn describe_event(told: &StateEvent) -> String {
     let state = &told.state;
     match &told.what {
-        What::Entered => format!("entered {state}"),
-        What::Left => format!("left {state}"),
-        What::Caught(error) => format!("left {state}, which failed: {error}"),
-        What::Failed(error) => format!("{state} failed: {error}"),
-        What::TriedAgain => format!("{state} is tried again"),
+        StateChange::Entered => format!("entered {state}"),
+        StateChange::Left => format!("left {state}"),
+        StateChange::Caught(error) => format!("left {state}, which failed: {error}"),
+        StateChange::Failed(error) => format!("{state} failed: {error}"),
+        StateChange::TriedAgain => format!("{state} is tried again"),
     }
 }
