@@ -1,13 +1,13 @@
-//! Archiving the closed polls of a slice.
+//! Archives the closed polls of a slice.
 //!
 //! ```text
 //!   for each closed poll with enough rows:
-//!     rows in order ──► draft, synced ──► named ──► read back ──► the shard
-//!     lets it take the rows' place
+//!     rows in order ──► draft, synced ──► renamed ──► read back ──► the shard
+//!     replaces its rows by the file
 //! ```
-//! Each poll stands by itself: whoever is interrupted begins again and finds
-//! what is done. A name that is taken is left alone, since somebody may name
-//! that file; the next generation is taken instead.
+//! Each poll is independent: an interrupted backfill starts over and skips
+//! finished polls. An existing file is never overwritten, since a shard may
+//! refer to it; the next generation is used instead.
 
 use ballast_domain::{PollId, Timestamp};
 
@@ -22,50 +22,51 @@ use crate::shard::{
     VoterPrint,
 };
 
-/// How much is read of a shard at once.
+/// Page size of the export.
 const PAGE_BYTES: usize = 1 << 20;
-/// About what a row is; a small poll is read with little of the next.
+/// Approximate size of a row; for a small poll this limits how much of the next
+/// one is read.
 const ROW_BYTES: usize = 96;
-/// How often polls are looked for: one that closes while its last votes are
-/// being read is archived the next time.
+/// Number of passes: a poll that closes while its last votes are being read is
+/// archived in the next pass.
 const ROUNDS: usize = 3;
 
-/// What was archived.
+/// What was archived, or copied, or verified.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct ArchiveProgress {
     /// Polls.
     pub polls: u64,
     /// Their rows.
     pub rows: u64,
-    /// Bytes of the files.
+    /// Bytes of their files.
     pub bytes: u64,
 }
 
-/// Archives the closed polls of a slice that have at least so many rows here, and
-/// one at the least, as its owner.
+/// Archives the closed polls of an owned slice that have at least `rows_min`
+/// rows in the shard, and at least one.
 pub async fn backfill(
     shard: &dyn VoteShard,
     archive: &Archive,
-    at: &FencedSlice,
+    fenced: &FencedSlice,
     rows_min: u64,
     pace: &mut dyn ArchiveThrottle,
 ) -> ArchiveResult<ArchiveProgress> {
     let mut report = ArchiveProgress::default();
-    let key = shard.slice_key(&at.slice).await?;
+    let key = shard.slice_key(&fenced.slice).await?;
     for round in 1..=ROUNDS {
-        let page = shard.export(&at.slice, &Cursor::Start, 1).await?;
+        let page = shard.export(&fenced.slice, &Cursor::Start, 1).await?;
         let Cursor::Snapshot { position, .. } = page.next else {
-            return Err(ShardError::unavailable("an export did not begin").into());
+            return Err(ShardError::unavailable("the export did not start with a snapshot").into());
         };
         let work = Backfill {
             shard,
             archive,
-            at,
+            fenced,
             key,
             position,
         };
         let mut left = None;
-        let due = with_rows(shard, at, page.changes, rows_min).await?;
+        let due = with_rows(shard, fenced, page.changes, rows_min).await?;
         let mut all = report;
         all.polls += due.len() as u64;
         all.rows += due.iter().map(|due| due.rows).sum::<u64>();
@@ -73,7 +74,7 @@ pub async fn backfill(
             pace.report_progress(&report, &all);
             match work.archive(&poll, pace).await {
                 Ok(file) => report.add(&file),
-                // It has rows that are newer than what was read.
+                // The poll has newer rows than the ones that were read.
                 Err(ArchiveError::Shard(
                     other @ ShardError::SliceState(SliceStateError::RowsDiffer),
                 )) => {
@@ -99,23 +100,23 @@ impl ArchiveProgress {
     }
 }
 
-/// A poll that is to be archived.
+/// A poll to archive.
 struct DuePoll {
     poll: PollId,
     closed: Timestamp,
     rows: u64,
 }
 
-/// Closed polls whose rows are the shard's own, if there are so many: one
+/// Lists closed polls with at least `rows_min` rows in the shard; a poll
 /// without rows needs no file.
 async fn with_rows(
     shard: &dyn VoteShard,
-    at: &FencedSlice,
+    fenced: &FencedSlice,
     changes: Vec<ExportedRow>,
     rows_min: u64,
 ) -> ArchiveResult<Vec<DuePoll>> {
-    let digests = shard.digests(&at.slice).await?;
-    // The poll's own row is one.
+    let digests = shard.digests(&fenced.slice).await?;
+    // Do not count the poll's own row.
     let rows_of = |poll: PollId| {
         let own = digests.binary_search_by_key(&poll, |(id, _)| *id);
         own.map_or(0, |place| digests[place].1.rows.saturating_sub(1))
@@ -133,13 +134,13 @@ async fn with_rows(
     Ok(polls.collect())
 }
 
-/// One round.
+/// One pass.
 struct Backfill<'a> {
     shard: &'a dyn VoteShard,
     archive: &'a Archive,
-    at: &'a FencedSlice,
+    fenced: &'a FencedSlice,
     key: SliceKey,
-    /// What was there when it began.
+    /// The export position at its start.
     position: u64,
 }
 
@@ -169,14 +170,14 @@ impl Backfill<'_> {
         let reader = ArchiveReader::open(self.archive, &file, due.poll).await?;
         reader.read_all(&self.key).await?;
         pace.advance(file.bytes).await?;
-        let archived = self.shard.archive_poll(self.at, due.poll, file.clone());
+        let archived = self.shard.archive_poll(self.fenced, due.poll, file.clone());
         match archived.await {
             Ok(_) => Ok(file),
             Err(
                 other @ (ShardError::SliceState(SliceStateError::RowsDiffer)
                 | ShardError::Fenced(_)),
             ) => {
-                // Nobody names it, and nobody will.
+                // No shard refers to it, and none will.
                 self.archive.remove(&file.path).await?;
                 Err(other.into())
             }
@@ -184,11 +185,11 @@ impl Backfill<'_> {
         }
     }
 
-    /// A name that no file has.
+    /// Finds an unused file name.
     async fn free_name(&self, due: &DuePoll) -> ArchiveResult<(String, u32)> {
         let mut generation = 1;
         loop {
-            let path = file_path(&self.at.slice, due.poll, due.closed, generation);
+            let path = file_path(&self.fenced.slice, due.poll, due.closed, generation);
             match self.archive.bytes(&path).await {
                 Err(ArchiveError::Missing { .. }) => return Ok((path, generation)),
                 Err(error) => return Err(error),
@@ -197,7 +198,7 @@ impl Backfill<'_> {
         }
     }
 
-    /// Reads the rows of one poll in their order.
+    /// Copies the rows of one poll, in order.
     async fn copy_rows(
         &self,
         due: &DuePoll,
@@ -205,7 +206,7 @@ impl Backfill<'_> {
         pace: &mut dyn ArchiveThrottle,
     ) -> ArchiveResult<()> {
         let poll = due.poll;
-        // The poll itself, its rows, and one of the next.
+        // The poll itself, its rows, and one row of the next poll.
         let rows = usize::try_from(due.rows).unwrap_or(usize::MAX);
         let bytes = rows.saturating_add(2).saturating_mul(ROW_BYTES);
         let bytes = bytes.min(PAGE_BYTES);
@@ -215,7 +216,7 @@ impl Backfill<'_> {
             after: before.map(|before| (before, VoterPrint([u64::MAX; 2]))),
         };
         loop {
-            let page = self.shard.export(&self.at.slice, &cursor, bytes);
+            let page = self.shard.export(&self.fenced.slice, &cursor, bytes);
             let page = page.await?;
             let read = (page.changes.len() * ROW_BYTES) as u64;
             let mut beyond = !matches!(page.next, Cursor::Snapshot { .. });

@@ -1,12 +1,12 @@
-//! A ballot that comes when its poll's rows are in a file.
+//! Ballots for an archived poll.
 
 use ballast_domain::poll::judge::{self, BallotDecision, JudgedBallot};
 use ballast_domain::poll::{Ballot, BallotOutcome, BallotRefusal, Poll};
 
 use crate::shard::VoterRow;
 
-/// Judges a ballot by the voter's row. A vote that was counted is answered as
-/// it was, however late it comes; the poll is closed, so nothing can change.
+/// Judges a ballot by the voter's row. A repeated vote gets its first answer,
+/// however late; the poll is closed, so nothing changes.
 pub fn judge_archived_ballot(
     poll: &Poll,
     row: Option<&VoterRow>,

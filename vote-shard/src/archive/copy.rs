@@ -1,11 +1,11 @@
-//! Bringing a slice's files to another shard's archive.
+//! Copies a slice's files to another shard's archive.
 //!
 //! ```text
-//!   named by the source, not by the target ──► is it there, whole?
-//!     └─ no ──► draft ──► every checksum ──► named, if the move still may
+//!   known to the source, not to the target ──► does the file exist, whole?
+//!     └─ no ──► draft ──► all checksums ──► renamed, if the migration may still import
 //! ```
-//! A file comes before the row that names it, so what a shard names is there.
-//! Whoever is interrupted begins again and brings only the rest.
+//! A file is copied before the row that refers to it, so a shard's files always
+//! exist. An interrupted copy starts over and skips existing files.
 
 use std::collections::BTreeSet;
 
@@ -21,36 +21,36 @@ use super::writer::FileDraft;
 use crate::VoteShard;
 use crate::shard::{ArchiveFile, MigrationToken, PollRow, ShardError, SliceStateError};
 
-/// How much is copied at once.
+/// Bytes per step.
 const PIECE_BYTES: u64 = 4 << 20;
 
-/// Where a slice's files are brought to, and on whose behalf.
+/// The destination of a slice's files.
 #[derive(Clone, Copy)]
 pub struct CopyTarget<'a> {
-    /// The shard that takes the slice in.
+    /// The importing shard.
     pub shard: &'a dyn VoteShard,
-    /// Its files.
+    /// Its archive.
     pub archive: &'a Archive,
     /// The slice.
     pub slice: &'a SliceId,
-    /// The move, and its worker.
+    /// The migration and its worker's token.
     pub token: &'a MigrationToken,
 }
 
 /// Which side of a copy failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveCopyError {
-    /// The one that is copied from.
+    /// The source.
     #[error(transparent)]
     Source(ArchiveError),
-    /// The one that is copied to.
+    /// The target.
     #[error(transparent)]
     Target(ArchiveError),
 }
 
 impl CopyTarget<'_> {
-    /// Whether the shard still takes the slice in for this worker. Asked while
-    /// nobody else names or removes files: see [`Archive::turn`].
+    /// Checks that the shard still imports the slice for this worker. Call it
+    /// under [`Archive::lock_names`].
     async fn admits(&self) -> ArchiveResult<()> {
         let fence = self.shard.fence(self.slice).await?;
         let fence = fence.ok_or(ShardError::SliceState(SliceStateError::UnknownSlice))?;
@@ -58,7 +58,7 @@ impl CopyTarget<'_> {
         Ok(admitted.map_err(ShardError::SliceState)?)
     }
 
-    /// Whether a file is there, by its size and its tail.
+    /// Whether the file exists, by its size and tail.
     async fn has_file(&self, file: &ArchiveFile, poll: PollId) -> ArchiveResult<bool> {
         let _names = self.archive.lock_names().await;
         match ArchiveReader::open(self.archive, file, poll).await {
@@ -69,7 +69,7 @@ impl CopyTarget<'_> {
     }
 }
 
-/// Brings the files that a shard names for a slice and the other does not.
+/// Copies the files that the source refers to and the target does not.
 pub async fn copy_missing_files(
     shard: &dyn VoteShard,
     from: &Archive,
@@ -86,19 +86,19 @@ pub async fn copy_missing_files(
         .collect();
     let mut all = ArchiveProgress::default();
     missing.iter().for_each(|(_, file)| all.add(file));
-    let (mut done, mut brought) = (ArchiveProgress::default(), ArchiveProgress::default());
+    let (mut done, mut copied) = (ArchiveProgress::default(), ArchiveProgress::default());
     pace.report_progress(&done, &all);
     for (poll, file) in missing {
         if copy_if_missing(from, to, &file, poll, pace).await? {
-            brought.add(&file);
+            copied.add(&file);
         }
         done.add(&file);
         pace.report_progress(&done, &all);
     }
-    Ok(brought)
+    Ok(copied)
 }
 
-/// The files that polls' rows name.
+/// The files that these rows refer to.
 pub(super) fn referenced_files(rows: Vec<PollRow>) -> impl Iterator<Item = (PollId, ArchiveFile)> {
     rows.into_iter().filter_map(|row| {
         let file = row.archived?.file;
@@ -106,7 +106,7 @@ pub(super) fn referenced_files(rows: Vec<PollRow>) -> impl Iterator<Item = (Poll
     })
 }
 
-/// Brings one file, unless it is there; whether it had to.
+/// Copies one file unless it exists; returns whether it was copied.
 pub async fn copy_if_missing(
     from: &Archive,
     to: &CopyTarget<'_>,
@@ -125,7 +125,7 @@ pub async fn copy_if_missing(
     Ok(true)
 }
 
-/// Brings one file, whatever is there under its name.
+/// Copies one file, and replaces an existing one.
 pub async fn copy_file(
     from: &Archive,
     to: &CopyTarget<'_>,
@@ -140,7 +140,7 @@ pub async fn copy_file(
         arrived.check().await
     };
     if let Err(bad) = arrived.await {
-        // What was read there, or what was written here: the first is told.
+        // Find out which side is damaged: check the source first.
         let there = async { ArchiveReader::open(from, file, poll).await?.check().await };
         there.await.map_err(ArchiveCopyError::Source)?;
         return Err(ArchiveCopyError::Target(bad));

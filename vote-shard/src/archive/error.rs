@@ -1,45 +1,45 @@
-//! Why an archive does not do what it was asked.
+//! Why an archive operation failed.
 
 use parquet::errors::ParquetError;
 
 use super::throttle::ArchiveStopped;
 use crate::shard::ShardError;
 
-/// A result of an archive.
+/// The result of an archive operation.
 pub type ArchiveResult<T> = Result<T, ArchiveError>;
 
-/// Why an archive does not do what it was asked.
+/// Why an archive operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// A file that is named is not there.
-    #[error("{path} is not there")]
+    /// A file is missing.
+    #[error("{path} is missing")]
     Missing {
-        /// Which file.
+        /// The file.
         path: String,
     },
-    /// What is there was not written so.
+    /// A file is damaged.
     #[error("{path} is damaged: {what}")]
     Damaged {
-        /// Which file.
+        /// The file.
         path: String,
-        /// What is wrong.
+        /// The damage.
         what: String,
     },
-    /// The place where files are kept failed.
+    /// The object store failed.
     #[error("{doing} {path}")]
     Store {
-        /// What was being done.
+        /// The operation.
         doing: &'static str,
-        /// Which file.
+        /// The file.
         path: String,
         /// The cause.
         #[source]
         source: object_store::Error,
     },
-    /// The shard.
+    /// The shard failed.
     #[error(transparent)]
     Shard(#[from] ShardError),
-    /// Whoever sets the pace ended it; it can be taken up again.
+    /// The throttle ended the work, which can be resumed.
     #[error(transparent)]
     Stopped(#[from] ArchiveStopped),
 }
@@ -52,12 +52,12 @@ impl ArchiveError {
         }
     }
 
-    /// Parquet failed on bytes whose checksum was right, or while writing.
+    /// Parquet failed on bytes with the right checksum, or while writing.
     pub(super) fn parquet(path: &str) -> impl FnOnce(ParquetError) -> Self {
         move |error| Self::damaged(path, error.to_string())
     }
 
-    /// The store failed while doing something to a file.
+    /// The store failed during an operation on a file.
     pub(super) fn store(
         doing: &'static str,
         path: &str,

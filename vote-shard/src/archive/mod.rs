@@ -1,17 +1,17 @@
-//! Closed polls in Parquet files, beside whichever engine keeps the rest.
+//! Closed polls in Parquet files, for any engine.
 //!
 //! ```text
-//!   closed poll ──► backfill: rows ──► draft ──► named ──► read back
-//!                   ──► the shard lets the file take the rows' place
-//!   reading     ──► reader: tail checked ──► group checked ──► rows
-//!   a move      ──► brought, read back, removed when the slice has left
+//!   closed poll ──► backfill: rows ──► draft ──► renamed ──► read back
+//!                   ──► the shard replaces its rows by the file
+//!   read        ──► tail verified ──► group verified ──► rows
+//!   migration   ──► files copied, verified, and removed after the slice has left
 //! ```
-//! A file never changes, and nothing names one before it was read back: a crash
-//! leaves at worst a file that nobody names, which [`remove_unreferenced`] removes. What is
-//! read is compared with checksums that go back to the shard's own row of the
-//! poll, so a file that is away or damaged is an error and never a wrong
-//! answer. The shards know nothing of this room: whoever reads for a client
-//! has the files through [`ArchiveDirectory`].
+//! A file never changes, and no shard refers to it before it was read back: a
+//! crash at worst leaves an unreferenced file, which [`remove_unreferenced`]
+//! deletes. Checksums trace everything that is read back to the shard's own row
+//! of the poll, so a missing or damaged file is an error and never a wrong
+//! answer. Shards do not access archives: a caller that reads for a client
+//! opens the files through [`ArchiveDirectory`].
 
 mod backfill;
 mod ballot;

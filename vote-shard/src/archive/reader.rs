@@ -1,5 +1,5 @@
-//! Reading a file: its tail first, then group by group, so that no more than a
-//! group is in memory.
+//! Reads a file: first its tail, then group by group, so that at most one group
+//! is in memory.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::format::{FileTail, MAGIC, PrintedRow};
 use super::store::Archive;
 use crate::shard::{ArchiveFile, Digest, SliceKey, VoterPrint, VoterRow};
 
-/// A file that is open.
+/// An open file.
 #[derive(Clone)]
 pub struct ArchiveReader {
     archive: Archive,
@@ -20,24 +20,24 @@ pub struct ArchiveReader {
     tail: Arc<FileTail>,
 }
 
-/// What the rows of a file come to.
+/// What the rows of a file add up to.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FileSummary {
     /// Their number and digest.
     pub digest: Digest,
-    /// Voters whose row holds at least one item.
+    /// Voters with at least one chosen item.
     pub voting: u64,
-    /// Rows that hold an item, for each item that any holds.
+    /// Number of rows per chosen item.
     pub counts: Vec<u64>,
 }
 
 impl ArchiveReader {
-    /// Opens the file of a poll.
+    /// Opens a poll's file.
     pub async fn open(archive: &Archive, file: &ArchiveFile, poll: PollId) -> ArchiveResult<Self> {
         Self::open_at(archive, &file.path, file, poll).await
     }
 
-    /// Opens it under another name.
+    /// Opens a poll's file under another name.
     pub(super) async fn open_at(
         archive: &Archive,
         path: &str,
@@ -45,10 +45,11 @@ impl ArchiveReader {
         poll: PollId,
     ) -> ArchiveResult<Self> {
         let start = file.bytes.checked_sub(file.tail_bytes);
-        let start = start.ok_or_else(|| ArchiveError::damaged(path, "its tail is too long"))?;
+        let start =
+            start.ok_or_else(|| ArchiveError::damaged(path, "tail longer than the file"))?;
         let size = archive.bytes(path).await?;
         if size != file.bytes {
-            let what = format!("it has {size} bytes, not {}", file.bytes);
+            let what = format!("size is {size} bytes instead of {}", file.bytes);
             return Err(ArchiveError::damaged(path, what));
         }
         let tail = archive.piece(path, start..file.bytes).await?;
@@ -64,19 +65,19 @@ impl ArchiveReader {
         })
     }
 
-    /// Which file it is.
+    /// The file's description.
     pub fn file(&self) -> &ArchiveFile {
         &self.file
     }
 
-    /// A voter's row.
+    /// Reads a voter's row.
     pub async fn find(&self, print: VoterPrint, key: &SliceKey) -> ArchiveResult<Option<VoterRow>> {
         let mut found = self.find_all(&[print], key).await?;
         Ok(found.pop().flatten())
     }
 
-    /// The rows of several voters, in their order; every group that holds any
-    /// of them is read once.
+    /// Reads the rows of several voters, in their order; reads each group at
+    /// most once.
     pub async fn find_all(
         &self,
         prints: &[VoterPrint],
@@ -99,8 +100,8 @@ impl ArchiveReader {
         Ok(found)
     }
 
-    /// The next rows after a voter's, and whose the last of them is; none when
-    /// there are no more.
+    /// Returns the next rows after a voter, and the last one's fingerprint;
+    /// `None` at the end.
     pub async fn after(
         &self,
         after: Option<VoterPrint>,
@@ -117,8 +118,8 @@ impl ArchiveReader {
         Ok(last.map(|last| (last, rows)))
     }
 
-    /// The first group whose last print is so. A group without statistics may
-    /// hold anything.
+    /// The first group whose last fingerprint fits. A group without statistics
+    /// may hold anything.
     fn first_with(&self, fits: impl Fn(VoterPrint) -> bool) -> Option<usize> {
         (0..self.tail.groups()).find(|group| self.tail.last(*group).is_none_or(&fits))
     }
@@ -137,8 +138,8 @@ impl ArchiveReader {
         rows.map_err(ArchiveError::parquet(&self.file.path))
     }
 
-    /// Compares every byte with the checksums, without reading rows; says how
-    /// many bytes there are.
+    /// Compares every byte with the checksums, without decoding rows; returns
+    /// the number of bytes.
     pub(super) async fn check(&self) -> ArchiveResult<u64> {
         self.check_magic().await?;
         for group in 0..self.tail.groups() {
@@ -149,7 +150,7 @@ impl ArchiveReader {
         Ok(self.file.bytes)
     }
 
-    /// Reads every row; says what they come to, which is what the shard names.
+    /// Reads every row, and checks that they match the shard's digest.
     pub(super) async fn read_all(&self, key: &SliceKey) -> ArchiveResult<FileSummary> {
         self.check_magic().await?;
         let mut found = FileSummary::default();
@@ -157,7 +158,7 @@ impl ArchiveReader {
         for group in 0..self.tail.groups() {
             for (print, row) in self.rows(group, key).await? {
                 if last.is_some_and(|last| last >= print) {
-                    let what = "its rows are not in order";
+                    let what = "rows out of order";
                     return Err(ArchiveError::damaged(&self.file.path, what));
                 }
                 last = Some(print);
@@ -166,7 +167,7 @@ impl ArchiveReader {
         }
         if found.digest != self.file.digest {
             let (held, named) = (found.digest, self.file.digest);
-            let what = format!("its rows are {held:?}; the shard names {named:?}");
+            let what = format!("its rows have digest {held:?}; the shard expects {named:?}");
             return Err(ArchiveError::damaged(&self.file.path, what));
         }
         Ok(found)
@@ -176,10 +177,7 @@ impl ArchiveReader {
         let magic = self.archive.piece(&self.file.path, 0..MAGIC.len() as u64);
         match magic.await? == MAGIC.as_slice() {
             true => Ok(()),
-            false => Err(ArchiveError::damaged(
-                &self.file.path,
-                "it begins otherwise",
-            )),
+            false => Err(ArchiveError::damaged(&self.file.path, "wrong magic bytes")),
         }
     }
 }

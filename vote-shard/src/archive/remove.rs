@@ -1,4 +1,4 @@
-//! Removing files: those that nobody names, and those of a slice that left.
+//! Removes unreferenced files, and the files of a slice that has left.
 
 use std::collections::BTreeSet;
 use std::io::ErrorKind;
@@ -16,20 +16,21 @@ use super::store::{Archive, folder, poll_in_path};
 use crate::VoteShard;
 use crate::shard::{FencedSlice, Holding, ShardError, SliceStateError};
 
-/// Removes the files of a slice that its owner does not name and that are older
-/// than `before`: what an interrupted backfill left. Younger ones may be about
-/// to be named. Says how many were removed.
+/// Removes the files of a slice that its owner does not refer to and that are
+/// older than `before`: leftovers of interrupted backfills. Younger files may
+/// be in use soon. Returns the number of removed files.
 pub async fn remove_unreferenced(
     shard: &dyn VoteShard,
     archive: &Archive,
-    at: &FencedSlice,
+    fenced: &FencedSlice,
     before: Timestamp,
 ) -> ArchiveResult<u64> {
-    let range = shard.slice_range(&at.slice).await?;
-    // Listed first: what is named later is not among them, or is named by now.
-    let there = list(archive, &at.slice.tenant_id, range).await?;
-    shard.serves(at).await?;
-    let named: BTreeSet<String> = referenced_files(shard.archives(&at.slice).await?)
+    let range = shard.slice_range(&fenced.slice).await?;
+    // List the files first: a file that is referenced later is not in the list,
+    // or is referenced when the names are read.
+    let there = list(archive, &fenced.slice.tenant_id, range).await?;
+    shard.serves(fenced).await?;
+    let named: BTreeSet<String> = referenced_files(shard.archives(&fenced.slice).await?)
         .map(|(_, file)| file.path)
         .collect();
     let mut removed = 0;
@@ -39,14 +40,14 @@ pub async fn remove_unreferenced(
             removed += 1;
         }
     }
-    let folder = folder(&at.slice.tenant_id);
+    let folder = folder(&fenced.slice.tenant_id);
     removed += tidy(archive, &folder, |_, written| written < before)?;
     Ok(removed)
 }
 
-/// Removes the files of a slice with this range that has left the shard for
-/// good. That is asked before each of them: a slice that comes again meanwhile
-/// keeps what it finds, and so does one that was cut from it.
+/// Removes the files of a slice with this range after it has left the shard.
+/// Checks this before each file: a slice that returns meanwhile keeps its
+/// files, and so do slices that were cut from it.
 pub async fn remove_files(
     shard: &dyn VoteShard,
     archive: &Archive,
@@ -71,7 +72,7 @@ pub async fn remove_files(
     Ok(removed)
 }
 
-/// Whether a shard holds nothing of a slice, and never will by what was begun.
+/// Checks that a shard holds nothing of a slice.
 async fn has_left(shard: &dyn VoteShard, slice: &SliceId) -> ArchiveResult<()> {
     match shard.fence(slice).await? {
         Some(fence) if fence.holding != Holding::Gone => {
@@ -82,14 +83,14 @@ async fn has_left(shard: &dyn VoteShard, slice: &SliceId) -> ArchiveResult<()> {
     }
 }
 
-/// A file that is there.
+/// A stored file.
 struct ListedFile {
     path: String,
     poll: PollId,
     written: Timestamp,
 }
 
-/// The files of a tenant's polls in a range, drafts among them.
+/// Lists the files of a tenant's polls in a range, including drafts.
 async fn list(
     archive: &Archive,
     tenant: &TenantId,
@@ -122,8 +123,8 @@ fn local(doing: &'static str, path: &str) -> impl FnOnce(std::io::Error) -> Arch
     }
 }
 
-/// Removes half-written files of a directory, which the store does not list,
-/// and folders that are empty; says how many files.
+/// Removes half-written files of a local directory, which the store does not
+/// list, and empty folders; returns the number of files.
 fn tidy(
     archive: &Archive,
     folder: &str,
@@ -136,7 +137,7 @@ fn tidy(
     tidied.map_err(local("tidy", folder))
 }
 
-/// Half-written files have names that end in `#` and a number.
+/// The names of half-written files end in `#` and a number.
 fn tidy_folder(
     folder: &Directory,
     is_litter: &impl Fn(Option<PollId>, Timestamp) -> bool,

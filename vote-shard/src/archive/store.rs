@@ -1,4 +1,4 @@
-//! Where a shard's files are: a directory, or whatever else stores objects.
+//! Archive storage: a directory, or any other object store.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -16,12 +16,12 @@ use tokio::sync::{Mutex, MutexGuard};
 use super::error::{ArchiveError, ArchiveResult};
 use crate::shard::{ShardError, ShardResult};
 
-/// What a file is called before it is whole.
+/// File suffix before the rename.
 pub(super) const DRAFT_SUFFIX: &str = ".new";
 
-/// The archives that can be reached from here.
+/// The archives that this process can reach.
 pub trait ArchiveDirectory: Send + Sync + 'static {
-    /// A shard's archive.
+    /// Returns a shard's archive.
     fn archive(&self, shard: &ShardId) -> ShardResult<Archive>;
 }
 
@@ -29,14 +29,14 @@ pub trait ArchiveDirectory: Send + Sync + 'static {
 #[derive(Clone, Debug)]
 pub struct Archive {
     store: Arc<dyn ObjectStore>,
-    /// Where they are, if that is a directory of this machine.
+    /// The directory, if local.
     directory: Option<PathBuf>,
-    /// Whose turn it is to name or remove files.
+    /// Held while naming or removing files.
     turn: Arc<Mutex<()>>,
 }
 
 impl Archive {
-    /// The files in a store. What it has answered must be durable.
+    /// Wraps an object store, whose acknowledged writes must be durable.
     pub fn new(store: Arc<dyn ObjectStore>) -> Self {
         Self {
             store,
@@ -45,8 +45,8 @@ impl Archive {
         }
     }
 
-    /// The files in a directory, which is made if need be. What is written is
-    /// synced, with the directories that lead to it.
+    /// Opens a local directory, creating it if necessary. Syncs all writes and
+    /// the directories above.
     pub fn local(directory: &Directory) -> std::io::Result<Self> {
         make(directory)?;
         let store = LocalFileSystem::new_with_prefix(directory).map_err(std::io::Error::other)?;
@@ -57,10 +57,9 @@ impl Archive {
         })
     }
 
-    /// Keeps others from naming and removing files meanwhile, in this process.
-    /// Whether the slice is coming here or has left is asked within it: so
-    /// whoever is late neither removes a file that has come again, nor leaves
-    /// one where the slice is gone.
+    /// Locks naming and removing files in this process. Callers check under
+    /// this lock whether the slice is arriving or has left: so a late worker
+    /// neither removes a file that has come back, nor leaves one behind.
     pub(super) async fn lock_names(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().await
     }
@@ -79,7 +78,7 @@ impl Archive {
         Ok(head.map_err(ArchiveError::store("look at", path))?.size)
     }
 
-    /// A piece of a file; all of it, or an error.
+    /// Reads a range of a file; all of it, or an error.
     pub(super) async fn piece(&self, path: &str, range: Range<u64>) -> ArchiveResult<Bytes> {
         let wanted = range.end - range.start;
         if wanted == 0 {
@@ -89,25 +88,25 @@ impl Archive {
         let piece = piece.map_err(ArchiveError::store("read", path))?;
         match piece.len() as u64 == wanted {
             true => Ok(piece),
-            false => Err(ArchiveError::damaged(path, "it is too short")),
+            false => Err(ArchiveError::damaged(path, "too short")),
         }
     }
 
-    /// Gives a draft its name, unless there is a file of that name.
+    /// Renames a draft, unless the name is taken.
     pub(super) async fn name(&self, draft: &str, path: &str) -> ArchiveResult<()> {
         let (from, to) = (Path::from(draft), Path::from(path));
         let named = self.store.rename_if_not_exists(&from, &to).await;
         named.map_err(ArchiveError::store("name", path))
     }
 
-    /// Gives a draft its name, whatever was there.
+    /// Renames a draft, replacing an existing file.
     pub(super) async fn replace(&self, draft: &str, path: &str) -> ArchiveResult<()> {
         let (from, to) = (Path::from(draft), Path::from(path));
         let named = self.store.rename(&from, &to).await;
         named.map_err(ArchiveError::store("name", path))
     }
 
-    /// Removes a file; one that is not there is removed already.
+    /// Removes a file; succeeds if it is missing.
     pub(super) async fn remove(&self, path: &str) -> ArchiveResult<()> {
         match self.store.delete(&Path::from(path)).await {
             Err(object_store::Error::NotFound { .. }) => Ok(()),
@@ -116,7 +115,7 @@ impl Archive {
     }
 }
 
-/// Makes a directory that is there after a crash, too.
+/// Creates a directory durably.
 fn make(directory: &Directory) -> std::io::Result<()> {
     std::fs::create_dir_all(directory)?;
     match directory.parent() {
@@ -125,20 +124,20 @@ fn make(directory: &Directory) -> std::io::Result<()> {
     }
 }
 
-/// Where a tenant's files are.
+/// A tenant's folder.
 pub(super) fn folder(tenant: &TenantId) -> String {
     tenant.to_string()
 }
 
-/// The poll that a file is about, by its name. The folders say which slice
-/// wrote it; since then that may have been cut into others.
+/// The poll in a file's name. The folders name the slice that wrote the file;
+/// since then that slice may have been split.
 pub(super) fn poll_in_path(path: &str) -> Option<PollId> {
     let (_, name) = path.rsplit_once('/').unwrap_or(("", path));
     let (poll, _) = name.rsplit_once('-')?;
     poll.parse().ok()
 }
 
-/// Where a poll's file is: by the month in which it closed.
+/// The path of a poll's file, by the month in which it closed.
 pub(super) fn file_path(
     slice: &SliceId,
     poll: PollId,
@@ -154,7 +153,7 @@ pub(super) fn file_path(
     )
 }
 
-/// The archives of this machine's shards: a directory for each.
+/// The archives of this machine's shards: one directory each.
 #[derive(Debug)]
 pub struct LocalArchives {
     directory: PathBuf,
@@ -162,7 +161,7 @@ pub struct LocalArchives {
 }
 
 impl LocalArchives {
-    /// Those under a directory.
+    /// The archives under a directory.
     pub fn new(directory: PathBuf) -> Self {
         Self {
             directory,

@@ -1,26 +1,26 @@
-//! How fast the work on archives may go on, and whether it still may.
+//! Throttles and cancels archive work.
 
 use async_trait::async_trait;
 
 use super::ArchiveProgress;
 
-/// Told again and again how the work goes: it may wait, so that neighbours
-/// have room, give a sign of life, or end the work.
+/// Called regularly during archive work: it may wait to leave capacity to
+/// others, send a heartbeat, or end the work.
 #[async_trait]
 pub trait ArchiveThrottle: Send {
-    /// So many more bytes were read or written.
+    /// `bytes` more were read or written.
     async fn advance(&mut self, bytes: u64) -> Result<(), ArchiveStopped>;
 
-    /// So much is done, of so much.
+    /// Reports progress.
     fn report_progress(&mut self, _done: &ArchiveProgress, _all: &ArchiveProgress) {}
 }
 
-/// The work was ended. What was done stays, and it can be taken up again.
+/// The work was ended. Finished parts stay, and it can be resumed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the work on the archive was ended")]
+#[error("the archive work was ended")]
 pub struct ArchiveStopped;
 
-/// As fast as it goes.
+/// No throttling.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Unthrottled;
 

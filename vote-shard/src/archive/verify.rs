@@ -1,4 +1,4 @@
-//! Reading back what is stored.
+//! Verifies stored files.
 
 use ballast_domain::PollId;
 use ballast_domain::tenant::SliceId;
@@ -11,17 +11,17 @@ use super::throttle::ArchiveThrottle;
 use crate::VoteShard;
 use crate::shard::{ArchiveFile, ArchivedRows, PollRow, SliceKey};
 
-/// A file that is not what the shard names.
+/// A damaged or missing file.
 #[derive(Debug)]
 pub struct ArchiveDamage {
-    /// Which poll's.
+    /// The poll.
     pub poll: PollId,
-    /// What is wrong.
+    /// The damage.
     pub error: ArchiveError,
 }
 
-/// Reads every file that a shard names for a slice, whole, and compares it
-/// with its checksums, its digest and the final counts.
+/// Reads every file of a slice completely, and compares it with its checksums,
+/// its digest and the poll's final counts.
 pub async fn verify_files(
     shard: &dyn VoteShard,
     archive: &Archive,
@@ -53,8 +53,8 @@ pub async fn verify_files(
     Ok(damages)
 }
 
-/// Compares every byte of one file with the checksums that a shard keeps; says
-/// how many bytes there are.
+/// Compares every byte of a file with the checksums that the shard keeps;
+/// returns the number of bytes.
 pub async fn verify_checksums(
     archive: &Archive,
     file: &ArchiveFile,
@@ -77,13 +77,13 @@ async fn whole(
     match fits(row, archived, &found) {
         true => Ok(()),
         false => {
-            let what = "its rows come to other counts than the poll has";
+            let what = "its rows do not add up to the poll's counts";
             Err(ArchiveError::damaged(&archived.file.path, what))
         }
     }
 }
 
-/// Whether rows and what was carried over come to the counts.
+/// Whether rows and imported counts add up to the final counts.
 fn fits(row: &PollRow, archived: &ArchivedRows, found: &FileSummary) -> bool {
     let items = archived.lanes.iter().enumerate().all(|(item, lanes)| {
         let rows = found.counts.get(item).copied().unwrap_or(0);

@@ -1,4 +1,4 @@
-//! Writing a poll's rows into a file, group by group.
+//! Writes a poll's rows to a file, group by group.
 
 use ballast_domain::PollId;
 use bytes::Bytes;
@@ -10,14 +10,14 @@ use super::format::{Encoded, Encoder, ROWS_PER_GROUP};
 use super::store::Archive;
 use crate::shard::{SliceKey, VoterRow};
 
-/// Stores want parts of at least this, but for the last.
+/// Minimum part size of object stores, except for the last part.
 const PART_BYTES: usize = 5 << 20;
 
-/// A draft that is being written. Dropped, it leaves nothing that is named.
+/// A draft in progress. Dropping it leaves no named file.
 pub(super) struct FileDraft {
     path: String,
     upload: Box<dyn MultipartUpload>,
-    /// Not handed to the store yet.
+    /// Not uploaded yet.
     waiting: Vec<u8>,
 }
 
@@ -48,7 +48,7 @@ impl FileDraft {
         put.map_err(ArchiveError::store("write", &self.path))
     }
 
-    /// Makes it a file; it is durable when this returns.
+    /// Completes the upload; the file is durable afterwards.
     pub(super) async fn finish(mut self) -> ArchiveResult<()> {
         self.hand_over().await?;
         let completed = self.upload.complete().await;
@@ -57,14 +57,14 @@ impl FileDraft {
             .map_err(ArchiveError::store("finish", &self.path))
     }
 
-    /// Gives it up.
+    /// Aborts the upload.
     pub(super) async fn abort(mut self) {
-        // What is left of it has no name, and is swept.
+        // Leftovers have no name and are removed later.
         let _ = self.upload.abort().await;
     }
 }
 
-/// Takes rows in the order of their prints and makes a file of them.
+/// Writes rows, in the order of their fingerprints, to a file.
 pub(super) struct ArchiveWriter {
     draft: FileDraft,
     encoder: Encoder,

@@ -1,5 +1,5 @@
-//! P11, P12, P15, P16: a closed poll's rows give way to a file, in one step,
-//! and nothing is lost of what the shard must know without them.
+//! P11, P12, P15, P16: a file replaces a closed poll's rows in one step, and
+//! the shard keeps everything that it must know without them.
 
 use ballast_domain::poll::{BallotRefusal, Poll};
 use ballast_domain::slicing::HashRange;
@@ -25,17 +25,20 @@ async fn world<F: ShardFixture>() -> (F, SharedShard) {
         cast(&shard, ballot(&poll(2), "ada", 1, 1)).await,
         counted(1)
     );
-    shard.close_poll(&at(1), poll(1).poll_id).await.unwrap();
+    shard
+        .close_poll(&at_epoch(1), poll(1).poll_id)
+        .await
+        .unwrap();
     (fixture, shard)
 }
 
-/// A file of the rows that the shard has now.
+/// A file with the shard's current rows.
 async fn file(shard: &SharedShard, poll: &Poll, generation: u32) -> ArchiveFile {
     let key = shard.slice_key(&slice()).await.unwrap();
     let mut digest = Digest::default();
     for row in rows(shard, &slice(), poll.poll_id, &VOTERS).await {
         let VoterName::Named(name) = &row.voter else {
-            panic!("nobody was erased")
+            panic!("no voter was erased")
         };
         let print = key.voter_print(name.as_str());
         digest.add(key.hash_row(row.poll, print, &row.items, row.version));
@@ -53,13 +56,13 @@ async fn file(shard: &SharedShard, poll: &Poll, generation: u32) -> ArchiveFile 
 /// Archives the closed poll.
 async fn archive(shard: &SharedShard) -> ArchiveFile {
     let file = file(shard, &poll(1), 1).await;
-    let at = at(1);
+    let at = at_epoch(1);
     let archiving = shard.archive_poll(&at, poll(1).poll_id, file.clone());
     assert!(archiving.await.unwrap().closed_at.is_some());
     file
 }
 
-/// Everything that an export begins with.
+/// The first page of an export.
 async fn exported(shard: &SharedShard) -> Vec<ExportedRow> {
     let mut changes = Vec::new();
     let mut cursor = Cursor::Start;
@@ -72,18 +75,22 @@ async fn exported(shard: &SharedShard) -> Vec<ExportedRow> {
 }
 
 /// P11: only the owner of a closed poll's slice archives it, at its epoch, and
-/// only with a file that holds the very rows.
-pub async fn only_the_rows_of_a_closed_poll_give_way_to_a_file<F: ShardFixture>() {
+/// only with a file of exactly these rows.
+pub async fn only_matching_rows_of_a_closed_poll_are_replaced_by_a_file<F: ShardFixture>() {
     let (_fixture, shard) = world::<F>().await;
     let good = file(&shard, &poll(1), 1).await;
     let id = poll(1).poll_id;
-    let stale = shard.archive_poll(&at(2), id, good.clone()).await;
+    let stale = shard.archive_poll(&at_epoch(2), id, good.clone()).await;
     assert_eq!(fenced(stale), behind(1));
     let open = file(&shard, &poll(2), 1).await;
-    let open = shard.archive_poll(&at(1), poll(2).poll_id, open).await;
-    assert_eq!(unfit(open), SliceStateError::PollOpen);
+    let open = shard
+        .archive_poll(&at_epoch(1), poll(2).poll_id, open)
+        .await;
+    assert_eq!(slice_state_error(open), SliceStateError::PollOpen);
     let nowhere = poll(3).poll_id;
-    let unknown = shard.archive_poll(&at(1), nowhere, good.clone()).await;
+    let unknown = shard
+        .archive_poll(&at_epoch(1), nowhere, good.clone())
+        .await;
     assert_eq!(refusal(unknown), BallotRefusal::PollNotFound);
     let before = digest(&shard, &slice(), id).await;
     let mut fewer = good.clone();
@@ -91,16 +98,16 @@ pub async fn only_the_rows_of_a_closed_poll_give_way_to_a_file<F: ShardFixture>(
     let mut others = good.clone();
     others.digest.sum[2] ^= 1;
     for wrong in [fewer, others] {
-        let wrong = shard.archive_poll(&at(1), id, wrong).await;
-        assert_eq!(unfit(wrong), SliceStateError::RowsDiffer);
+        let wrong = shard.archive_poll(&at_epoch(1), id, wrong).await;
+        assert_eq!(slice_state_error(wrong), SliceStateError::RowsDiffer);
     }
     assert_eq!(digest(&shard, &slice(), id).await, before);
     assert_eq!(shard.archive(&slice(), id).await.unwrap(), None);
     assert_eq!(rows(&shard, &slice(), id, &VOTERS).await.len(), 3);
-    shard.archive_poll(&at(1), id, good).await.unwrap();
-    shard.seal(&at(2), &token("m", 1)).await.unwrap();
+    shard.archive_poll(&at_epoch(1), id, good).await.unwrap();
+    shard.seal(&at_epoch(2), &token("m", 1)).await.unwrap();
     let late = file_like(&shard).await;
-    let late = shard.archive_poll(&at(1), id, late).await;
+    let late = shard.archive_poll(&at_epoch(1), id, late).await;
     assert_eq!(fenced(late), sealed(2));
 }
 
@@ -109,8 +116,8 @@ async fn file_like(shard: &SharedShard) -> ArchiveFile {
     there.unwrap().expect("it is archived")
 }
 
-/// P15: the counts stay, the digest is that of the poll's own row, and all of
-/// it survives a crash.
+/// P15: the counts stay, the digest covers the poll's own row, and both survive
+/// a crash.
 pub async fn an_archived_poll_keeps_its_counts<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
     let id = poll(1).poll_id;
@@ -144,15 +151,15 @@ pub async fn an_archived_poll_keeps_its_counts<F: ShardFixture>() {
         assert_eq!((usage.polls_archived, usage.archive_bytes), (1, 1_000));
         shard = crash(&fixture, shard).await;
     }
-    // The other poll is as it was.
+    // The other poll is unchanged.
     assert_eq!(
         rows(&shard, &slice(), poll(2).poll_id, &VOTERS).await.len(),
         1
     );
 }
 
-/// P16: without the file nobody can say whether a vote was counted: neither
-/// "no" nor "closed" is answered.
+/// P16: without the file the shard cannot know whether a vote was counted: it
+/// answers neither "no" nor "closed".
 pub async fn a_shard_does_not_guess_what_a_file_holds<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
     archive(&shard).await;
@@ -163,23 +170,26 @@ pub async fn a_shard_does_not_guess_what_a_file_holds<F: ShardFixture>() {
         let row = shard.voter(&slice(), poll(1).poll_id, &voter(name)).await;
         assert_eq!(refusal(row), BallotRefusal::Archived);
     }
-    // In a batch the others are judged.
+    // The rest of the batch is judged.
     let batch = [
         ballot(&changeable(1), "ada", 0, 0),
         ballot(&poll(2), "ada", 1, 1),
     ];
-    let verdicts = shard.cast(&at(1), &batch).await.unwrap();
+    let verdicts = shard.cast(&at_epoch(1), &batch).await.unwrap();
     assert_eq!(verdicts, [refused(BallotRefusal::Archived), counted(1)]);
 }
 
-/// Archiving again changes nothing; a file that was written anew takes the
-/// first one's place, an older one does not.
+/// Archiving again changes nothing; a file of a higher generation replaces the
+/// first, a lower one does not.
 pub async fn a_poll_is_archived_once<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
     let id = poll(1).poll_id;
     let first = archive(&shard).await;
     let before = digest(&shard, &slice(), id).await;
-    shard.archive_poll(&at(1), id, first.clone()).await.unwrap();
+    shard
+        .archive_poll(&at_epoch(1), id, first.clone())
+        .await
+        .unwrap();
     assert_eq!(digest(&shard, &slice(), id).await, before);
     let second = ArchiveFile {
         generation: 2,
@@ -187,26 +197,26 @@ pub async fn a_poll_is_archived_once<F: ShardFixture>() {
         ..first.clone()
     };
     shard
-        .archive_poll(&at(1), id, second.clone())
+        .archive_poll(&at_epoch(1), id, second.clone())
         .await
         .unwrap();
     assert_ne!(digest(&shard, &slice(), id).await, before);
-    let older = shard.archive_poll(&at(1), id, first).await;
-    assert_eq!(unfit(older), SliceStateError::RowsDiffer);
+    let older = shard.archive_poll(&at_epoch(1), id, first).await;
+    assert_eq!(slice_state_error(older), SliceStateError::RowsDiffer);
     let shard = crash(&fixture, shard).await;
     let kept = shard.archive(&slice(), id).await.unwrap();
     assert_eq!(kept, Some(second));
 }
 
 /// P9, P12: an archived poll is copied with its reference and counts and
-/// without rows; rows that come late are in the file already.
+/// without rows; late rows are in the file already.
 pub async fn an_archived_poll_moves_with_its_reference<F: ShardFixture>() {
     let (_one, source) = world::<F>().await;
     let (two, target) = start::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
     let m = token("m", 1);
     target
-        .prepare(&at(2), &m, key, HashRange::WHOLE)
+        .prepare(&at_epoch(2), &m, key, HashRange::WHOLE)
         .await
         .unwrap();
     let early = exported(&source).await;
@@ -215,7 +225,7 @@ pub async fn an_archived_poll_moves_with_its_reference<F: ShardFixture>() {
     let of_it = |change: &&ExportedRow| matches!(change, ExportedRow::Voter(row) if row.poll == poll(1).poll_id);
     assert_eq!(early.iter().filter(of_it).count(), 3);
     assert_eq!(changes.iter().filter(of_it).count(), 0);
-    // What was copied before gives way; what comes again is not taken.
+    // Rows that were copied before are dropped; later ones are ignored.
     target.import(&slice(), &m, &early).await.unwrap();
     target.import(&slice(), &m, &changes).await.unwrap();
     target.import(&slice(), &m, &early).await.unwrap();

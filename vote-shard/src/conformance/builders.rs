@@ -1,4 +1,4 @@
-//! Short words for what the cases say: slices, polls, ballots, orders.
+//! Builders for the cases: slices, polls, ballots, tokens.
 
 use ballast_domain::poll::{
     Ballot, BallotOutcome, BallotRefusal, ItemSpec, Poll, PollOptions, PollSpec, RequestId,
@@ -13,20 +13,20 @@ use crate::shard::{
     FenceError, FencedSlice, MigrationId, MigrationToken, ShardError, ShardResult, SliceStateError,
 };
 
-/// How long polls take votes.
+/// How long polls are open.
 pub(crate) const HOUR: i64 = 3_600_000;
 
-/// A moment so many milliseconds after the clock began.
+/// A time in milliseconds after the clock's start.
 pub(crate) fn time(ms: i64) -> Timestamp {
     Timestamp::from_unix_ms(START_MS + ms)
 }
 
-/// The slice that most cases are about.
+/// The slice of most cases.
 pub(crate) fn slice() -> SliceId {
-    slice_of("acme")
+    slice_for("acme")
 }
 
-pub(crate) fn slice_of(tenant: &str) -> SliceId {
+pub(crate) fn slice_for(tenant: &str) -> SliceId {
     SliceId {
         tenant_id: tenant.parse().unwrap(),
         slice: 0,
@@ -34,30 +34,30 @@ pub(crate) fn slice_of(tenant: &str) -> SliceId {
 }
 
 /// That slice at an epoch.
-pub(crate) fn at(epoch: u64) -> FencedSlice {
-    at_of("acme", epoch)
+pub(crate) fn at_epoch(epoch: u64) -> FencedSlice {
+    fenced_slice("acme", epoch)
 }
 
-pub(crate) fn at_of(tenant: &str, epoch: u64) -> FencedSlice {
+pub(crate) fn fenced_slice(tenant: &str, epoch: u64) -> FencedSlice {
     FencedSlice {
-        slice: slice_of(tenant),
+        slice: slice_for(tenant),
         epoch: Epoch(epoch),
     }
 }
 
 pub(crate) fn token(move_id: &str, token: u64) -> MigrationToken {
     MigrationToken {
-        move_id: MigrationId(move_id.to_owned()),
+        migration_id: MigrationId(move_id.to_owned()),
         token,
     }
 }
 
-/// A poll of three items that takes votes for an hour.
+/// A poll of three items, open for an hour.
 pub(crate) fn poll(number: u64) -> Poll {
     poll_with(number, PollOptions::default())
 }
 
-/// One whose votes may be changed.
+/// A poll with changeable votes.
 pub(crate) fn changeable(number: u64) -> Poll {
     let options = PollOptions {
         vote_changeable: true,
@@ -66,7 +66,7 @@ pub(crate) fn changeable(number: u64) -> Poll {
     poll_with(number, options)
 }
 
-/// One with so many choices.
+/// A poll with several choices.
 pub(crate) fn choices(number: u64, choices_max: u16, vote_changeable: bool) -> Poll {
     let options = PollOptions {
         choices_max,
@@ -101,7 +101,7 @@ pub(crate) fn voter(name: &str) -> VoterId {
     VoterId::new(name).unwrap()
 }
 
-/// A ballot that arrives as soon as it may.
+/// A ballot that arrives at the clock's start.
 pub(crate) fn ballot(poll: &Poll, name: &str, item: u16, request: u64) -> Ballot {
     Ballot {
         poll: poll.poll_id,
@@ -114,7 +114,7 @@ pub(crate) fn ballot(poll: &Poll, name: &str, item: u16, request: u64) -> Ballot
     }
 }
 
-/// A ballot that gives an item up.
+/// A ballot that withdraws an item.
 pub(crate) fn withdrawal(poll: &Poll, name: &str, item: u16, request: u64) -> Ballot {
     Ballot {
         choice: VoteChoice::Withdraw,
@@ -122,7 +122,7 @@ pub(crate) fn withdrawal(poll: &Poll, name: &str, item: u16, request: u64) -> Ba
     }
 }
 
-/// A ballot that demands a revision.
+/// A ballot that requires a revision.
 pub(crate) fn demanding(revision: u32, ballot: Ballot) -> Ballot {
     Ballot {
         if_revision: Some(revision),
@@ -142,24 +142,24 @@ pub(crate) fn refused(refusal: BallotRefusal) -> BallotOutcome {
     BallotOutcome::Refused(refusal)
 }
 
-/// The voter has chosen these items of the poll, and they stay.
-pub(crate) fn has_voted(poll: &Poll, items: &[u16]) -> BallotOutcome {
+/// Refused because the voter has chosen these items already.
+pub(crate) fn refused_as_already_voted(poll: &Poll, items: &[u16]) -> BallotOutcome {
     let items = items.iter().map(|item| poll.item_id(*item)).collect();
     refused(BallotRefusal::AlreadyVoted { items })
 }
 
-/// A fresh shard that owns the slice at the first epoch and holds these polls.
+/// A new shard that owns the slice at the first epoch, with these polls.
 pub(crate) async fn owner<F: ShardFixture>(polls: &[Poll]) -> (F, SharedShard) {
     let (fixture, shard) = start::<F>().await;
-    owner_of(&*shard, polls).await;
+    make_owner(&*shard, polls).await;
     (fixture, shard)
 }
 
-/// Makes a fresh shard the owner of the slice with these polls.
-pub(crate) async fn owner_of(shard: &dyn VoteShard, polls: &[Poll]) {
-    shard.adopt(&at(1)).await.unwrap();
+/// Makes a new shard the owner of the slice, with these polls.
+pub(crate) async fn make_owner(shard: &dyn VoteShard, polls: &[Poll]) {
+    shard.adopt(&at_epoch(1)).await.unwrap();
     for poll in polls {
-        shard.create_poll(&at(1), poll.clone()).await.unwrap();
+        shard.create_poll(&at_epoch(1), poll.clone()).await.unwrap();
     }
 }
 
@@ -170,17 +170,17 @@ pub(crate) async fn cast(shard: &SharedShard, ballot: Ballot) -> BallotOutcome {
 
 /// Casts one ballot.
 pub(crate) async fn cast_at(shard: &SharedShard, epoch: u64, ballot: Ballot) -> BallotOutcome {
-    let mut verdicts = shard.cast(&at(epoch), &[ballot]).await.unwrap();
+    let mut verdicts = shard.cast(&at_epoch(epoch), &[ballot]).await.unwrap();
     assert_eq!(verdicts.len(), 1);
     verdicts.remove(0)
 }
 
-/// What the fence said.
+/// The fence's error.
 #[track_caller]
 pub(crate) fn fenced<T: std::fmt::Debug>(outcome: ShardResult<T>) -> FenceError {
     match outcome {
         Err(ShardError::Fenced(fenced)) => fenced,
-        other => panic!("the fence should have refused it, got {other:?}"),
+        other => panic!("expected a fence error, got {other:?}"),
     }
 }
 
@@ -202,26 +202,26 @@ pub(crate) fn sealed(epoch: u64) -> FenceError {
     }
 }
 
-/// Why it did not fit.
+/// The slice state error.
 #[track_caller]
-pub(crate) fn unfit<T: std::fmt::Debug>(outcome: ShardResult<T>) -> SliceStateError {
+pub(crate) fn slice_state_error<T: std::fmt::Debug>(outcome: ShardResult<T>) -> SliceStateError {
     match outcome {
-        Err(ShardError::SliceState(unfit)) => unfit,
-        other => panic!("it should not have fitted, got {other:?}"),
+        Err(ShardError::SliceState(slice_state_error)) => slice_state_error,
+        other => panic!("expected a slice state error, got {other:?}"),
     }
 }
 
-/// Why the poll refused it.
+/// The poll's refusal.
 #[track_caller]
 pub(crate) fn refusal<T: std::fmt::Debug>(outcome: ShardResult<T>) -> BallotRefusal {
     match outcome {
         Err(ShardError::Refused(refusal)) => refusal,
-        other => panic!("it should have been refused, got {other:?}"),
+        other => panic!("expected a refusal, got {other:?}"),
     }
 }
 
-/// Asks until the shard works again.
-pub(crate) async fn until_it_works<T, A: Future<Output = ShardResult<T>>>(
+/// Retries until the shard is available.
+pub(crate) async fn retry_until_available<T, A: Future<Output = ShardResult<T>>>(
     mut ask: impl FnMut() -> A,
 ) -> ShardResult<T> {
     let trying = async {
@@ -234,5 +234,5 @@ pub(crate) async fn until_it_works<T, A: Future<Output = ShardResult<T>>>(
     };
     let most = std::time::Duration::from_secs(60);
     let settled = tokio::time::timeout(most, trying).await;
-    settled.expect("the shard should work again")
+    settled.expect("the shard should recover")
 }

@@ -1,5 +1,5 @@
-//! P13: slices become others in one step, and nothing else changes: no row, no
-//! count, no request that is remembered, no digest.
+//! P13: slices are split and merged in one step, and nothing else changes: no
+//! row, count, remembered request or digest.
 
 use ballast_domain::PollId;
 use ballast_domain::poll::{BallotRefusal, Poll};
@@ -55,13 +55,13 @@ fn cut(epoch: u64, parents: &[u32], children: Vec<ChildSlice>) -> RecutSpec {
     }
 }
 
-/// The whole slice 0 becomes 1 and 2, at epoch 2.
+/// Slice 0 is split into 1 and 2, at epoch 2.
 fn halves() -> RecutSpec {
     cut(2, &[0], parts(1, 2))
 }
 
 /// A poll of the first half, and one of the second.
-fn of_each_half() -> (Poll, Poll) {
+fn poll_of_each_half() -> (Poll, Poll) {
     let halves = parts(1, 2);
     let find = |half: &ChildSlice| {
         let mut polls = POLLS.map(changeable);
@@ -71,8 +71,8 @@ fn of_each_half() -> (Poll, Poll) {
     (find(&halves[0]), find(&halves[1]))
 }
 
-/// A slice of eight polls: voted on, one closed, one with more lanes and with
-/// sums.
+/// A slice of eight polls with votes: one closed, one with more lanes and
+/// imported counts.
 async fn world<F: ShardFixture>() -> (F, SharedShard) {
     let polls: Vec<Poll> = POLLS.map(changeable).collect();
     let (fixture, shard) = owner::<F>(&polls).await;
@@ -84,17 +84,20 @@ async fn world<F: ShardFixture>() -> (F, SharedShard) {
         let second = ballot(poll, "ada", 2, 50);
         assert_eq!(cast(&shard, second).await, counted(2));
     }
-    let (one, two) = of_each_half();
-    shard.close_poll(&at(1), one.poll_id).await.unwrap();
-    shard.widen_lanes(&at(1), two.poll_id, 30).await.unwrap();
+    let (one, two) = poll_of_each_half();
+    shard.close_poll(&at_epoch(1), one.poll_id).await.unwrap();
+    shard
+        .widen_lanes(&at_epoch(1), two.poll_id, 30)
+        .await
+        .unwrap();
     let sums = ballast_domain::poll::RequestId(9);
-    let now = at(1);
+    let now = at_epoch(1);
     let carrying = shard.import_counts(&now, two.poll_id, sums, &[5, 0, 1]);
     carrying.await.unwrap();
     (fixture, shard)
 }
 
-/// What slices show together, as though they were one.
+/// The joint snapshot of several slices.
 async fn together(shard: &SharedShard, slices: &[u32]) -> SliceSnapshot {
     let mut all: Option<SliceSnapshot> = None;
     for number in slices {
@@ -132,14 +135,14 @@ async fn holding(shard: &SharedShard, slice: u32) -> Option<(Holding, u64)> {
     fence.map(|fence| (fence.holding, fence.epoch.0))
 }
 
-/// P13: every poll is with the child that its hash says, as it was.
+/// P13: every poll is in the child that its hash selects, unchanged.
 pub async fn a_split_changes_nothing_but_the_slice<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
     let before = together(&shard, &[0]).await;
     let c = token("c", 2);
-    shard.seal(&at(2), &c).await.unwrap();
+    shard.seal(&at_epoch(2), &c).await.unwrap();
     shard.recut(&c, &halves()).await.unwrap();
-    let (one, two) = of_each_half();
+    let (one, two) = poll_of_each_half();
     let mut shard = shard;
     for _ in 0..2 {
         assert_eq!(together(&shard, &[1, 2]).await, before);
@@ -153,8 +156,8 @@ pub async fn a_split_changes_nothing_but_the_slice<F: ShardFixture>() {
         assert_eq!(shard.polls(&part(0), None, 100).await.unwrap(), []);
         shard = crash(&fixture, shard).await;
     }
-    // What is remembered goes on where it was: a repetition, a change, a poll
-    // that was made by the same request.
+    // Remembered requests still work: a repetition, a change, a poll that the
+    // same request created.
     let at = part_at(2, 2);
     let repeated = [ballot(&two, "ada", 2, 50), ballot(&two, "ada", 1, 51)];
     let verdicts = shard.cast(&at, &repeated).await.unwrap();
@@ -170,12 +173,12 @@ pub async fn a_split_changes_nothing_but_the_slice<F: ShardFixture>() {
     assert_eq!(verdicts, [refused(BallotRefusal::Closed)]);
 }
 
-/// P13: what was cut is joined again, at an epoch above both.
+/// P13: split slices are merged again, at an epoch above both.
 pub async fn a_merge_joins_what_was_split<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
     let before = together(&shard, &[0]).await;
     let (c, d) = (token("c", 2), token("d", 3));
-    shard.seal(&at(2), &c).await.unwrap();
+    shard.seal(&at_epoch(2), &c).await.unwrap();
     shard.recut(&c, &cut(2, &[0], parts(1, 4))).await.unwrap();
     for slice in 1..=4 {
         shard.seal(&part_at(slice, 3), &d).await.unwrap();
@@ -193,15 +196,15 @@ pub async fn a_merge_joins_what_was_split<F: ShardFixture>() {
     }
 }
 
-/// P4: done again, a cut changes nothing, also when the children have moved on.
-pub async fn a_cut_can_be_repeated<F: ShardFixture>() {
+/// P4: a repeated recut changes nothing, even if the children have moved since.
+pub async fn a_recut_can_be_repeated<F: ShardFixture>() {
     let (_fixture, shard) = world::<F>().await;
     let (c, m) = (token("c", 2), token("m", 9));
-    shard.seal(&at(2), &c).await.unwrap();
+    shard.seal(&at_epoch(2), &c).await.unwrap();
     for _ in 0..3 {
         shard.recut(&c, &halves()).await.unwrap();
     }
-    let (_, two) = of_each_half();
+    let (_, two) = poll_of_each_half();
     let vote = [ballot(&two, "eve", 0, 1)];
     let verdicts = shard.cast(&part_at(2, 2), &vote).await.unwrap();
     assert_eq!(verdicts, [counted(1)]);
@@ -216,39 +219,48 @@ pub async fn a_cut_can_be_repeated<F: ShardFixture>() {
     assert_eq!(holding(&shard, 2).await, Some((Holding::Gone, 7)));
 }
 
-/// P4: a cut that comes late, or that nobody sealed for, changes nothing.
-pub async fn a_late_cut_is_refused<F: ShardFixture>() {
+/// P4: a recut that is late, or for which nothing was sealed, changes nothing.
+pub async fn a_late_recut_is_refused<F: ShardFixture>() {
     let (_fixture, shard) = world::<F>().await;
     let before = together(&shard, &[0]).await;
     let c = token("c", 5);
     let not_sealed = shard.recut(&c, &halves()).await;
-    assert_eq!(unfit(not_sealed), SliceStateError::OtherMigration);
-    shard.seal(&at(2), &c).await.unwrap();
+    assert_eq!(
+        slice_state_error(not_sealed),
+        SliceStateError::OtherMigration
+    );
+    shard.seal(&at_epoch(2), &c).await.unwrap();
     let late = shard.recut(&token("c", 4), &halves()).await;
-    assert_eq!(unfit(late), SliceStateError::StaleToken { highest: 5 });
+    assert_eq!(
+        slice_state_error(late),
+        SliceStateError::StaleToken { highest: 5 }
+    );
     let other = shard.recut(&token("d", 6), &halves()).await;
-    assert_eq!(unfit(other), SliceStateError::OtherMigration);
+    assert_eq!(slice_state_error(other), SliceStateError::OtherMigration);
     let elsewhen = shard.recut(&c, &cut(3, &[0], parts(1, 2))).await;
     assert!(matches!(
-        unfit(elsewhen),
+        slice_state_error(elsewhen),
         SliceStateError::WrongHolding { .. }
     ));
-    // It was called off.
-    shard.unseal(&at(3), &c).await.unwrap();
+    // It was cancelled.
+    shard.unseal(&at_epoch(3), &c).await.unwrap();
     let late = shard.recut(&c, &halves()).await;
-    assert!(matches!(unfit(late), SliceStateError::WrongHolding { .. }));
+    assert!(matches!(
+        slice_state_error(late),
+        SliceStateError::WrongHolding { .. }
+    ));
     assert_eq!(together(&shard, &[0]).await, before);
     for child in [1, 2] {
         assert_eq!(holding(&shard, child).await, None);
     }
-    let (one, _) = of_each_half();
+    let (one, _) = poll_of_each_half();
     let vote = ballot(&one, "ada", 0, 50);
     assert_eq!(cast_at(&shard, 3, vote).await, counted(2), "a repetition");
 }
 
-/// P13: only slices that were one, side by side, are joined; and no number is
-/// given twice.
-pub async fn what_does_not_fit_is_not_cut<F: ShardFixture>() {
+/// P13: only adjacent slices with one origin are merged, and no number is used
+/// twice.
+pub async fn a_recut_with_mismatched_ranges_is_refused<F: ShardFixture>() {
     let (_fixture, shard) = start::<F>().await;
     let (m, c) = (token("m", 1), token("c", 2));
     let key = |byte| SliceKey::from_bytes([byte; 32]);
@@ -267,33 +279,41 @@ pub async fn what_does_not_fit_is_not_cut<F: ShardFixture>() {
     };
     let ranges = |children| SliceStateError::InvalidRecut(children);
     for (parents, children, why) in [
+        (vec![2, 3], half(9), "the parents have different keys"),
         (
-            vec![2, 3],
-            half(9),
-            "their keys differ, so they were never one",
+            vec![1, 2],
+            parts(9, 1),
+            "the children do not cover the parents' ranges",
         ),
-        (vec![1, 2], parts(9, 1), "the ranges do not fit"),
-        (vec![1, 4], half(9), "the ranges do not fit"),
-        (vec![1], half(9), "the ranges do not fit"),
-        (vec![1, 2], half(4), "a number is given again"),
-        (vec![], half(9), "there is nothing to cut"),
+        (
+            vec![1, 4],
+            half(9),
+            "the children do not cover the parents' ranges",
+        ),
+        (
+            vec![1],
+            half(9),
+            "the children do not cover the parents' ranges",
+        ),
+        (vec![1, 2], half(4), "a child's number is already in use"),
+        (vec![], half(9), "there are no parents"),
     ] {
         let refused = shard.recut(&c, &cut(6, &parents, children)).await;
-        assert_eq!(unfit(refused), ranges(why), "{parents:?}");
+        assert_eq!(slice_state_error(refused), ranges(why), "{parents:?}");
     }
     let unknown = shard.recut(&c, &cut(6, &[1, 7], half(9))).await;
-    assert_eq!(unfit(unknown), SliceStateError::UnknownSlice);
+    assert_eq!(slice_state_error(unknown), SliceStateError::UnknownSlice);
     shard.recut(&c, &cut(6, &[1, 2], half(9))).await.unwrap();
 }
 
-/// P13: a poll is taken only by the slice that its hash belongs to.
+/// P13: a slice accepts only polls in its range.
 pub async fn a_poll_must_belong_to_its_slice<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
     let c = token("c", 2);
-    shard.seal(&at(2), &c).await.unwrap();
+    shard.seal(&at_epoch(2), &c).await.unwrap();
     shard.recut(&c, &halves()).await.unwrap();
     let shard = crash(&fixture, shard).await;
-    let (one, two) = of_each_half();
+    let (one, two) = poll_of_each_half();
     let fresh = (100..).map(changeable);
     let first = parts(1, 2)[0].range();
     let mut fresh = fresh.filter(|poll| first.contains(poll.poll_id));
@@ -312,7 +332,7 @@ pub async fn a_poll_must_belong_to_its_slice<F: ShardFixture>() {
         assert_eq!(fenced(misplaced), moved(2));
     }
     shard.create_poll(&low, fresh.clone()).await.unwrap();
-    // What comes by a move, too.
+    // Imports too.
     let m = token("m", 3);
     let (_second, target) = start::<F>().await;
     let key = shard.slice_key(&part(2)).await.unwrap();
@@ -327,41 +347,47 @@ pub async fn a_poll_must_belong_to_its_slice<F: ShardFixture>() {
     };
     let row = ExportedRow::Poll(poll_row(fresh, version));
     let misplaced = target.import(&part(2), &m, &[row]).await;
-    assert_eq!(unfit(misplaced), SliceStateError::PollOutOfRange);
+    assert_eq!(
+        slice_state_error(misplaced),
+        SliceStateError::PollOutOfRange
+    );
 }
 
-/// P3: a parent takes nothing any more, and what is ordered of it is harmless.
+/// P3: a parent accepts nothing any more, and commands for it are harmless.
 pub async fn a_parent_is_gone_for_good<F: ShardFixture>() {
     let (_fixture, shard) = world::<F>().await;
     let c = token("c", 2);
-    shard.seal(&at(2), &c).await.unwrap();
+    shard.seal(&at_epoch(2), &c).await.unwrap();
     shard.recut(&c, &halves()).await.unwrap();
     let before = together(&shard, &[1, 2]).await;
-    let (_, two) = of_each_half();
+    let (_, two) = poll_of_each_half();
     for epoch in [1, 2] {
         let stale = [ballot(&two, "eve", 0, 1)];
-        let stale = shard.cast(&at(epoch), &stale).await;
+        let stale = shard.cast(&at_epoch(epoch), &stale).await;
         assert_eq!(fenced(stale), moved(2));
-        let stale = shard.create_poll(&at(epoch), poll(77)).await;
+        let stale = shard.create_poll(&at_epoch(epoch), poll(77)).await;
         assert_eq!(fenced(stale), moved(2));
     }
     for (place, late) in [
-        shard.seal(&at(3), &c).await,
-        shard.unseal(&at(3), &c).await,
-        shard.activate(&at(3), &c).await,
-        shard.retire(&at(2), &c).await,
+        shard.seal(&at_epoch(3), &c).await,
+        shard.unseal(&at_epoch(3), &c).await,
+        shard.activate(&at_epoch(3), &c).await,
+        shard.retire(&at_epoch(2), &c).await,
     ]
     .into_iter()
     .enumerate()
     {
         assert!(
-            matches!(unfit(late), SliceStateError::WrongHolding { .. }),
+            matches!(
+                slice_state_error(late),
+                SliceStateError::WrongHolding { .. }
+            ),
             "{place}"
         );
     }
-    shard.adopt(&at(1)).await.unwrap();
+    shard.adopt(&at_epoch(1)).await.unwrap();
     for number in [2, 9] {
-        let purged = shard.purge(&at(2), &token("c", number), 99).await;
+        let purged = shard.purge(&at_epoch(2), &token("c", number), 99).await;
         assert_eq!(purged.unwrap(), 0);
     }
     assert_eq!(holding(&shard, 0).await, Some((Holding::Gone, 2)));
@@ -385,14 +411,14 @@ async fn copied(
     }
 }
 
-/// P9: a child moves like any slice, with what was written before the cut and
-/// after it.
+/// P9: a child moves like any slice, with everything written before and after
+/// the recut.
 pub async fn a_child_moves_like_any_slice<F: ShardFixture>() {
     let (_one, shard) = world::<F>().await;
     let c = token("c", 2);
-    shard.seal(&at(2), &c).await.unwrap();
+    shard.seal(&at_epoch(2), &c).await.unwrap();
     shard.recut(&c, &halves()).await.unwrap();
-    let (_, two) = of_each_half();
+    let (_, two) = poll_of_each_half();
     let vote = [ballot(&two, "eve", 0, 1)];
     shard.cast(&part_at(2, 2), &vote).await.unwrap();
     let (_two, target) = start::<F>().await;
@@ -418,17 +444,17 @@ pub async fn a_child_moves_like_any_slice<F: ShardFixture>() {
     assert_eq!(target.slice_range(&part(2)).await.unwrap(), range);
     let repeated = target.cast(&part_at(2, 4), &vote).await.unwrap();
     assert_eq!(repeated, [counted(1)]);
-    // Who still follows the parent learns of nothing, and of nothing wrong.
+    // A follower of the parent gets nothing, and nothing wrong.
     let page = shard.export(&part(0), &Cursor::Start, 1_000).await.unwrap();
     assert_eq!(page.changes, []);
 }
 
-/// Who follows the counts of the shard is told whose they are now.
-pub async fn a_cut_tells_the_counts_anew<F: ShardFixture>() {
+/// A follower of the shard's counts learns which slice they belong to now.
+pub async fn a_recut_publishes_the_counts_again<F: ShardFixture>() {
     let (_fixture, shard) = world::<F>().await;
     let (seen, _) = shard.tallies_since(0).await.unwrap();
     let c = token("c", 2);
-    shard.seal(&at(2), &c).await.unwrap();
+    shard.seal(&at_epoch(2), &c).await.unwrap();
     shard.recut(&c, &halves()).await.unwrap();
     let (mark, mut answer) = shard.tallies_since(seen).await.unwrap();
     assert!(mark > seen);
@@ -443,10 +469,10 @@ pub async fn a_cut_tells_the_counts_anew<F: ShardFixture>() {
     }
 }
 
-/// P12: a poll whose rows are in a file keeps it.
+/// P12: an archived poll keeps its file.
 pub async fn an_archived_poll_keeps_its_file<F: ShardFixture>() {
     let (fixture, shard) = world::<F>().await;
-    let (one, _) = of_each_half();
+    let (one, _) = poll_of_each_half();
     let whole = digest(&shard, &slice(), one.poll_id).await;
     let rows = rows_digest(&shard, &one, whole).await;
     let file = ArchiveFile {
@@ -457,12 +483,12 @@ pub async fn an_archived_poll_keeps_its_file<F: ShardFixture>() {
         tail_bytes: 100,
         checksum: "00".repeat(32),
     };
-    let now = at(1);
+    let now = at_epoch(1);
     let archiving = shard.archive_poll(&now, one.poll_id, file.clone());
     archiving.await.unwrap();
     let before = shard.tally(&slice(), one.poll_id).await.unwrap();
     let c = token("c", 2);
-    shard.seal(&at(2), &c).await.unwrap();
+    shard.seal(&at_epoch(2), &c).await.unwrap();
     shard.recut(&c, &halves()).await.unwrap();
     let shard = crash(&fixture, shard).await;
     let found = shard.archive(&part(1), one.poll_id).await.unwrap();
@@ -479,7 +505,7 @@ async fn rows_digest(shard: &SharedShard, poll: &Poll, whole: Digest) -> Digest 
     for row in super::snapshot::rows(shard, &slice(), poll.poll_id, &VOTERS).await {
         let print = key.voter_print(match &row.voter {
             crate::shard::VoterName::Named(name) => name.as_str(),
-            crate::shard::VoterName::Erased(_) => panic!("nobody was erased"),
+            crate::shard::VoterName::Erased(_) => panic!("no voter was erased"),
         });
         rows.add(key.hash_row(row.poll, print, &row.items, row.version));
     }

@@ -1,5 +1,5 @@
-//! P15: a digest is the number and the sum of the rows that are stored, and
-//! the lanes add up to what the rows say.
+//! P15: a digest is the number and the sum of the stored rows, and lanes add up
+//! to what the rows say.
 
 use ballast_domain::poll::{Poll, RequestId};
 use ballast_domain::slicing::HashRange;
@@ -7,7 +7,7 @@ use ballast_domain::tenant::SliceId;
 
 use super::builders::*;
 use super::ledger::Random;
-use super::snapshot::{digest, read_out, rows, snapshot};
+use super::snapshot::{digest, read_all_rows, rows, snapshot};
 use super::{ShardFixture, SharedShard, crash, start};
 use crate::shard::{Digest, ExportedRow, ShardError, SliceDigest};
 
@@ -17,7 +17,7 @@ fn polls() -> [Poll; 3] {
     [changeable(1), choices(2, 2, true), poll(3)]
 }
 
-/// Casts many ballots at random, some of them good for nothing.
+/// Casts many random ballots, some of them invalid.
 async fn scramble(shard: &SharedShard, seed: u64) {
     let mut random = Random::new(seed);
     for request in 0..40 {
@@ -31,21 +31,24 @@ async fn scramble(shard: &SharedShard, seed: u64) {
                 }
             })
             .collect();
-        shard.cast(&at(1), &batch).await.unwrap();
+        shard.cast(&at_epoch(1), &batch).await.unwrap();
     }
 }
 
-/// P15: the digest that is kept with every write is the one that comes out
-/// when all rows are read one by one, before and after a crash.
+/// P15: the maintained digest equals the one computed from all rows, before and
+/// after a crash.
 pub async fn the_digest_is_the_sum_over_the_rows<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&polls()).await;
     scramble(&shard, 1).await;
-    shard.close_poll(&at(1), polls()[2].poll_id).await.unwrap();
     shard
-        .widen_lanes(&at(1), polls()[0].poll_id, 77)
+        .close_poll(&at_epoch(1), polls()[2].poll_id)
         .await
         .unwrap();
-    let read = read_out(&shard, &slice(), &VOTERS).await;
+    shard
+        .widen_lanes(&at_epoch(1), polls()[0].poll_id, 77)
+        .await
+        .unwrap();
+    let read = read_all_rows(&shard, &slice(), &VOTERS).await;
     for poll in polls() {
         let own = |change: &&ExportedRow| match change {
             ExportedRow::Poll(row) => row.poll.poll_id == poll.poll_id,
@@ -58,23 +61,29 @@ pub async fn the_digest_is_the_sum_over_the_rows<F: ShardFixture>() {
     let before = snapshot(&shard, &slice(), &VOTERS).await;
     let shard = crash(&fixture, shard).await;
     assert_eq!(snapshot(&shard, &slice(), &VOTERS).await, before);
-    assert_eq!(read_out(&shard, &slice(), &VOTERS).await, read);
+    assert_eq!(read_all_rows(&shard, &slice(), &VOTERS).await, read);
 }
 
-/// P15: the lanes of an item add up to its count, and that is the number of
-/// rows that hold it.
+/// P15: an item's lanes add up to its count, which is the number of rows that
+/// hold it.
 pub async fn lanes_add_up_to_what_the_rows_say<F: ShardFixture>() {
     let (fixture, mut shard) = owner::<F>(&polls()).await;
     for round in 0..3 {
         scramble(&shard, round).await;
         if round == 1 {
             for poll in polls() {
-                shard.widen_lanes(&at(1), poll.poll_id, 31).await.unwrap();
+                shard
+                    .widen_lanes(&at_epoch(1), poll.poll_id, 31)
+                    .await
+                    .unwrap();
             }
         }
         if round == 2 {
             for poll in polls() {
-                shard.narrow_lanes(&at(1), poll.poll_id, 7).await.unwrap();
+                shard
+                    .narrow_lanes(&at_epoch(1), poll.poll_id, 7)
+                    .await
+                    .unwrap();
             }
         }
         for poll in polls() {
@@ -95,7 +104,7 @@ pub async fn lanes_add_up_to_what_the_rows_say<F: ShardFixture>() {
     }
 }
 
-/// P15: whatever changes something moves the digest, and nothing else does.
+/// P15: every change moves the digest, and nothing else does.
 pub async fn every_change_moves_the_digest<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[changeable(1)]).await;
     let poll = changeable(1);
@@ -115,11 +124,17 @@ pub async fn every_change_moves_the_digest<F: ShardFixture>() {
         cast(&shard, asked).await;
         moved(digest(&shard, &slice(), poll.poll_id).await, what);
     }
-    shard.widen_lanes(&at(1), poll.poll_id, 20).await.unwrap();
+    shard
+        .widen_lanes(&at_epoch(1), poll.poll_id, 20)
+        .await
+        .unwrap();
     moved(digest(&shard, &slice(), poll.poll_id).await, "more lanes");
-    shard.narrow_lanes(&at(1), poll.poll_id, 5).await.unwrap();
+    shard
+        .narrow_lanes(&at_epoch(1), poll.poll_id, 5)
+        .await
+        .unwrap();
     moved(digest(&shard, &slice(), poll.poll_id).await, "fewer lanes");
-    shard.close_poll(&at(1), poll.poll_id).await.unwrap();
+    shard.close_poll(&at_epoch(1), poll.poll_id).await.unwrap();
     let last = digest(&shard, &slice(), poll.poll_id).await;
     moved(last, "closing");
     assert_eq!(last.rows, 3);
@@ -130,26 +145,32 @@ pub async fn every_change_moves_the_digest<F: ShardFixture>() {
     ] {
         cast(&shard, asked).await;
     }
-    shard.close_poll(&at(1), poll.poll_id).await.unwrap();
-    shard.widen_lanes(&at(1), poll.poll_id, 5).await.unwrap();
-    shard.narrow_lanes(&at(1), poll.poll_id, 2).await.unwrap();
-    shard.create_poll(&at(1), poll.clone()).await.unwrap();
+    shard.close_poll(&at_epoch(1), poll.poll_id).await.unwrap();
+    shard
+        .widen_lanes(&at_epoch(1), poll.poll_id, 5)
+        .await
+        .unwrap();
+    shard
+        .narrow_lanes(&at_epoch(1), poll.poll_id, 2)
+        .await
+        .unwrap();
+    shard.create_poll(&at_epoch(1), poll.clone()).await.unwrap();
     assert_eq!(digest(&shard, &slice(), poll.poll_id).await, last);
 }
 
-/// P15: two shards with the same rows have the same digests, in whichever
-/// order the rows came, and different ones when one row differs.
+/// P15: two shards with the same rows have the same digests, whatever the order
+/// of the rows, and different ones if a row differs.
 pub async fn the_order_of_rows_does_not_matter<F: ShardFixture>() {
     let (_one, source) = owner::<F>(&polls()).await;
     scramble(&source, 7).await;
     let digests = source.digests(&slice()).await.unwrap();
     let key = source.slice_key(&slice()).await.unwrap();
-    let mut changes = read_out(&source, &slice(), &VOTERS).await;
+    let mut changes = read_all_rows(&source, &slice(), &VOTERS).await;
     let m = token("m", 1);
     for missing in [0, 1] {
         let (_two, target) = start::<F>().await;
         target
-            .prepare(&at(2), &m, key, HashRange::WHOLE)
+            .prepare(&at_epoch(2), &m, key, HashRange::WHOLE)
             .await
             .unwrap();
         // Polls first, then all rows backwards.
@@ -165,19 +186,18 @@ pub async fn the_order_of_rows_does_not_matter<F: ShardFixture>() {
     }
 }
 
-/// The digest of a slice, which must be the sum over its polls, whether or not
-/// anything is asked of them.
+/// The digest of a slice, which must equal the sum over its polls.
 async fn sum(shard: &SharedShard, slice: &SliceId) -> SliceDigest {
     let sum = shard.digest(slice).await.unwrap();
     let digests = shard.digests(slice).await.unwrap();
     let polls = digests.iter().map(|(_, digest)| digest);
-    assert_eq!(sum, SliceDigest::of(polls));
+    assert_eq!(sum, SliceDigest::from_polls(polls));
     assert_eq!(shard.digest(slice).await.unwrap(), sum, "asked again");
     sum
 }
 
-/// P15: the digest of a slice is the sum over its polls, whatever happens to
-/// them, however often and seldom it is asked for, and after a crash.
+/// P15: a slice's digest is the sum over its polls, whatever happens to them,
+/// however often it is requested, and after a crash.
 pub async fn a_slice_s_digest_is_the_sum_over_its_polls<F: ShardFixture>() {
     let (fixture, mut shard) = owner::<F>(&polls()).await;
     for round in 0..3 {
@@ -195,21 +215,21 @@ pub async fn a_slice_s_digest_is_the_sum_over_its_polls<F: ShardFixture>() {
     cast(&shard, ballot(&polls()[2], "new", 0, 99)).await;
     moved(sum(&shard, &slice()).await, "a vote");
     let [one, two, three] = polls().map(|poll| poll.poll_id);
-    shard.widen_lanes(&at(1), two, 77).await.unwrap();
+    shard.widen_lanes(&at_epoch(1), two, 77).await.unwrap();
     moved(sum(&shard, &slice()).await, "more lanes");
-    shard.close_poll(&at(1), three).await.unwrap();
+    shard.close_poll(&at_epoch(1), three).await.unwrap();
     moved(sum(&shard, &slice()).await, "closing");
     let sums = shard
-        .import_counts(&at(1), one, RequestId(7), &[1, 2, 3])
+        .import_counts(&at_epoch(1), one, RequestId(7), &[1, 2, 3])
         .await;
     sums.unwrap();
     moved(sum(&shard, &slice()).await, "carried votes");
-    shard.create_poll(&at(1), poll(4)).await.unwrap();
+    shard.create_poll(&at_epoch(1), poll(4)).await.unwrap();
     moved(sum(&shard, &slice()).await, "a poll");
 }
 
-/// P15: what a slice loses is no part of its digest, and a copy has the digest
-/// of what it was made from.
+/// P15: a slice's digest excludes what it has lost, and a copy has its source's
+/// digest.
 pub async fn a_slice_s_digest_follows_copies_and_removals<F: ShardFixture>() {
     let (_one, source) = owner::<F>(&polls()).await;
     scramble(&source, 3).await;
@@ -217,65 +237,65 @@ pub async fn a_slice_s_digest_follows_copies_and_removals<F: ShardFixture>() {
     let (_two, target) = start::<F>().await;
     let m = token("m", 1);
     let whole = HashRange::WHOLE;
-    target.prepare(&at(2), &m, key, whole).await.unwrap();
+    target.prepare(&at_epoch(2), &m, key, whole).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, SliceDigest::default());
-    let changes = read_out(&source, &slice(), &VOTERS).await;
+    let changes = read_all_rows(&source, &slice(), &VOTERS).await;
     target.import(&slice(), &m, &changes).await.unwrap();
     let whole = sum(&source, &slice()).await;
     assert_eq!(sum(&target, &slice()).await, whole);
-    // One that was counted, and one that is on its way.
+    // One that is counted, and one that is on its way.
     let first = polls()[0].poll_id;
-    target.discard_poll(&at(2), &m, first).await.unwrap();
+    target.discard_poll(&at_epoch(2), &m, first).await.unwrap();
     let without = sum(&target, &slice()).await;
     assert_eq!(without.polls, 2);
     target.import(&slice(), &m, &changes).await.unwrap();
-    target.discard_poll(&at(2), &m, first).await.unwrap();
+    target.discard_poll(&at_epoch(2), &m, first).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, without);
     target.import(&slice(), &m, &changes).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, whole);
-    while target.purge(&at(2), &m, 1).await.unwrap() > 0 {
+    while target.purge(&at_epoch(2), &m, 1).await.unwrap() > 0 {
         sum(&target, &slice()).await;
     }
     assert_eq!(sum(&target, &slice()).await, SliceDigest::default());
 }
 
-/// P6: what is compared under a seal is what will be owned. Whoever looked
-/// before the copy was made ready for that takes nothing from it.
-pub async fn what_is_ready_is_only_added_to<F: ShardFixture>() {
+/// P6: what is compared under a seal will be owned: a caller that decided
+/// before the copy was marked ready cannot remove anything.
+pub async fn a_ready_slice_only_gains_rows<F: ShardFixture>() {
     let (_one, source) = owner::<F>(&polls()).await;
     scramble(&source, 5).await;
     let key = source.slice_key(&slice()).await.unwrap();
     let (_two, target) = start::<F>().await;
     let m = token("m", 1);
     let whole = HashRange::WHOLE;
-    target.prepare(&at(2), &m, key, whole).await.unwrap();
-    let changes = read_out(&source, &slice(), &VOTERS).await;
+    target.prepare(&at_epoch(2), &m, key, whole).await.unwrap();
+    let changes = read_all_rows(&source, &slice(), &VOTERS).await;
     target.import(&slice(), &m, &changes).await.unwrap();
-    target.mark_ready(&at(3), &m).await.unwrap();
-    target.mark_ready(&at(3), &m).await.unwrap();
+    target.mark_ready(&at_epoch(3), &m).await.unwrap();
+    target.mark_ready(&at_epoch(3), &m).await.unwrap();
     let sealed = sum(&target, &slice()).await;
     let first = polls()[0].poll_id;
-    for late in [at(2), at(1)] {
+    for late in [at_epoch(2), at_epoch(1)] {
         let refused = target.discard_poll(&late, &m, first).await;
         assert!(
             matches!(refused, Err(ShardError::SliceState(_))),
             "{refused:?}"
         );
     }
-    assert!(target.mark_ready(&at(2), &m).await.is_err());
+    assert!(target.mark_ready(&at_epoch(2), &m).await.is_err());
     target.import(&slice(), &m, &changes).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, sealed);
-    // The seal was put off, and somebody has looked since.
-    target.discard_poll(&at(4), &m, first).await.unwrap();
+    // The seal was postponed, and the caller has read the fence since.
+    target.discard_poll(&at_epoch(4), &m, first).await.unwrap();
     assert_ne!(sum(&target, &slice()).await, sealed);
     target.import(&slice(), &m, &changes).await.unwrap();
-    target.mark_ready(&at(5), &m).await.unwrap();
-    target.activate(&at(5), &m).await.unwrap();
+    target.mark_ready(&at_epoch(5), &m).await.unwrap();
+    target.activate(&at_epoch(5), &m).await.unwrap();
     assert_eq!(sum(&target, &slice()).await, sealed);
-    assert!(target.discard_poll(&at(9), &m, first).await.is_err());
+    assert!(target.discard_poll(&at_epoch(9), &m, first).await.is_err());
 }
 
-/// P15: digests come in the order of the polls' ids, one for each poll.
+/// P15: digests come in the order of the polls' ids, one per poll.
 pub async fn every_poll_has_a_digest<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(7), poll(2), poll(5)]).await;
     let digests = shard.digests(&slice()).await.unwrap();

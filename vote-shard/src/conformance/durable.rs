@@ -1,5 +1,5 @@
 //! P5 and P6, for engines whose writes can be held on their way to the disk:
-//! nothing that is not durable is seen, and a seal is a barrier.
+//! reads show only durable data, and a seal is a barrier.
 
 use std::fmt::Debug;
 use std::pin::Pin;
@@ -14,7 +14,7 @@ use super::snapshot::snapshot;
 use super::{SharedShard, SyncGate, crash};
 use crate::shard::{Cursor, Fence, FencedSlice, Holding, RecutSpec, ShardResult};
 
-/// An answer that is to come, in words.
+/// A future answer, as debug text.
 type GatedAnswer<'a> = Pin<Box<dyn Future<Output = String> + Send + 'a>>;
 
 fn pending_answer<'a, T: Debug>(
@@ -28,7 +28,7 @@ fn pending_answer<'a, T: Debug>(
     })
 }
 
-/// The gate while it is held; it does not stay so when a case panics.
+/// Holds the gate; releases it on drop, also on a panic.
 struct Held<'a, F: SyncGate>(&'a F);
 
 fn hold<F: SyncGate>(fixture: &F) -> Held<'_, F> {
@@ -50,18 +50,18 @@ impl<F: SyncGate> Drop for Held<'_, F> {
     }
 }
 
-/// What an answer will be in words.
+/// An answer's debug text.
 fn debug_text<T: Debug>(answer: T) -> String {
     format!("{answer:?}")
 }
 
-/// Asks, and sees that no answer comes however often everybody has a turn.
+/// Polls the answers many times, and asserts that none arrives.
 async fn assert_wait(answers: &mut [(&str, GatedAnswer<'_>)]) {
     for _ in 0..20 {
         for (what, answer) in &mut *answers {
             std::future::poll_fn(|context| match answer.as_mut().poll(context) {
                 Pending => std::task::Poll::Ready(()),
-                std::task::Poll::Ready(answer) => panic!("{what} was told {answer}"),
+                std::task::Poll::Ready(answer) => panic!("{what} was answered with {answer}"),
             })
             .await;
         }
@@ -69,7 +69,7 @@ async fn assert_wait(answers: &mut [(&str, GatedAnswer<'_>)]) {
     }
 }
 
-/// The answers.
+/// Waits for the answers.
 async fn collect(answers: Vec<(&str, GatedAnswer<'_>)>) -> Vec<String> {
     let mut collected = Vec::new();
     for (_, answer) in answers {
@@ -79,11 +79,10 @@ async fn collect(answers: Vec<(&str, GatedAnswer<'_>)>) -> Vec<String> {
 }
 
 /// P5: no answer that depends on a vote is given before the vote is durable:
-/// not its own, not `already`, not a refusal, not a count, not a row, not a
-/// digest.
+/// not its own, not `already`, not a refusal, a count, a row or a digest.
 pub async fn no_answer_precedes_the_vote_it_depends_on<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    let (id, one, slice) = (poll(1).poll_id, at(1), slice());
+    let (id, one, slice) = (poll(1).poll_id, at_epoch(1), slice());
     let (mark, _) = shard.tallies_since(0).await.unwrap();
     let ask = |item, request| [ballot(&poll(1), "v", item, request)];
     let (first, same, other) = (ask(0, 1), ask(0, 2), ask(1, 3));
@@ -91,7 +90,7 @@ pub async fn no_answer_precedes_the_vote_it_depends_on<F: SyncGate>() {
     let gate = hold(&fixture);
     let mut vote = vec![("the vote", pending_answer(shard.cast(&one, &first)))];
     assert_wait(&mut vote).await;
-    gate.0.held().await;
+    gate.0.wait_until_held().await;
     let mut answers = vec![
         ("the same vote", pending_answer(shard.cast(&one, &same))),
         ("the same request", pending_answer(shard.cast(&one, &first))),
@@ -110,7 +109,10 @@ pub async fn no_answer_precedes_the_vote_it_depends_on<F: SyncGate>() {
     let answer = collect(answers).await;
     assert_eq!(answer[0], debug_text([already(1)]));
     assert_eq!(answer[1], debug_text([counted(1)]));
-    assert_eq!(answer[2], debug_text([has_voted(&poll(1), &[0])]));
+    assert_eq!(
+        answer[2],
+        debug_text([refused_as_already_voted(&poll(1), &[0])])
+    );
     let tally = shard.tally(&slice, id).await.unwrap();
     assert_eq!((tally.counts.clone(), tally.voters), (vec![1, 0, 0], 1));
     assert_eq!(answer[4], debug_text(tally));
@@ -118,17 +120,17 @@ pub async fn no_answer_precedes_the_vote_it_depends_on<F: SyncGate>() {
     assert_eq!(answer[8], debug_text(shard.digest(&slice).await.unwrap()));
 }
 
-/// P5: the same for votes that wait behind one that is on its way.
+/// P5: the same for votes that wait behind one that is syncing.
 pub async fn no_answer_precedes_a_vote_that_waits_its_turn<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
-    let (id, one, slice) = (poll(2).poll_id, at(1), slice());
+    let (id, one, slice) = (poll(2).poll_id, at_epoch(1), slice());
     let ahead = [ballot(&poll(1), "v", 0, 1)];
     let behind = [ballot(&poll(2), "v", 0, 1)];
     let same = [ballot(&poll(2), "v", 0, 2)];
     let gate = hold(&fixture);
     let mut answers = vec![("the first", pending_answer(shard.cast(&one, &ahead)))];
     assert_wait(&mut answers).await;
-    gate.0.held().await;
+    gate.0.wait_until_held().await;
     answers.push(("the second", pending_answer(shard.cast(&one, &behind))));
     answers.push(("the second again", pending_answer(shard.cast(&one, &same))));
     answers.push(("its tally", pending_answer(shard.tally(&slice, id))));
@@ -144,11 +146,11 @@ pub async fn no_answer_precedes_a_vote_that_waits_its_turn<F: SyncGate>() {
     assert_eq!(answer[2], debug_text([already(1)]));
 }
 
-/// P5: no answer that depends on a poll's creation, closing or lanes precedes
-/// it.
+/// P5: no answer precedes the creation, closing or lanes of a poll that it
+/// depends on.
 pub async fn no_answer_precedes_the_poll_it_depends_on<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1), poll(2), poll(5)]).await;
-    let (one, slice) = (at(1), slice());
+    let (one, slice) = (at_epoch(1), slice());
     let (made, closed, widened) = (poll(3).poll_id, poll(1).poll_id, poll(2).poll_id);
     let narrowed = poll(5).poll_id;
     let renamed = Poll {
@@ -170,7 +172,7 @@ pub async fn no_answer_precedes_the_poll_it_depends_on<F: SyncGate>() {
         ),
     ];
     assert_wait(&mut changes).await;
-    gate.0.held().await;
+    gate.0.wait_until_held().await;
     let mut answers = vec![
         (
             "creating again",
@@ -221,23 +223,23 @@ pub async fn no_answer_precedes_the_poll_it_depends_on<F: SyncGate>() {
     assert!(answer[8].contains("Closed"), "{}", answer[8]);
 }
 
-/// P5: no answer that depends on a fence precedes it, neither a refusal nor
-/// what is admitted.
+/// P5: no answer precedes the fence that it depends on, neither a refusal nor
+/// an admitted write.
 pub async fn no_answer_precedes_the_fence_it_depends_on<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let (here, m) = (slice(), token("m", 1));
     let vote = [ballot(&poll(1), "v", 0, 1)];
     let again = [ballot(&poll(1), "v", 0, 2)];
-    shard.cast(&at(1), &vote).await.unwrap();
-    let (fresh, sealing, two) = (at_of("fresh", 1), at(2), at(2));
+    shard.cast(&at_epoch(1), &vote).await.unwrap();
+    let (fresh, sealing, two) = (fenced_slice("fresh", 1), at_epoch(2), at_epoch(2));
     let gate = hold(&fixture);
     let mut changes = vec![
         ("founding", pending_answer(shard.adopt(&fresh))),
         ("sealing", pending_answer(shard.seal(&sealing, &m))),
     ];
     assert_wait(&mut changes).await;
-    gate.0.held().await;
-    let one = at(1);
+    gate.0.wait_until_held().await;
+    let one = at_epoch(1);
     let mut answers = vec![
         ("the sealed fence", pending_answer(shard.fence(&here))),
         ("a vote", pending_answer(shard.cast(&one, &again))),
@@ -258,10 +260,10 @@ pub async fn no_answer_precedes_the_fence_it_depends_on<F: SyncGate>() {
     let after = collect(answers).await;
     assert!(after[1].contains("Sealed"), "{}", after[1]);
     let gate = hold(&fixture);
-    let three = at(3);
+    let three = at_epoch(3);
     let mut changes = vec![("unsealing", pending_answer(shard.unseal(&three, &m)))];
     assert_wait(&mut changes).await;
-    gate.0.held().await;
+    gate.0.wait_until_held().await;
     let mut answers = vec![
         ("the fence", pending_answer(shard.fence(&here))),
         (
@@ -288,7 +290,7 @@ pub async fn no_answer_precedes_the_fence_it_depends_on<F: SyncGate>() {
     assert_eq!(collect(answers).await[2], debug_text([already(1)]));
 }
 
-/// Slice 0, sealed at epoch 2, becomes the slice 1.
+/// Slice 0, sealed at epoch 2, becomes slice 1.
 fn renamed() -> RecutSpec {
     RecutSpec {
         tenant_id: slice().tenant_id,
@@ -312,17 +314,17 @@ fn child() -> FencedSlice {
     }
 }
 
-/// P5, P13: nobody hears of a cut before it is durable.
-pub async fn no_answer_precedes_the_cut_it_depends_on<F: SyncGate>() {
+/// P5, P13: a recut is invisible before it is durable.
+pub async fn no_answer_precedes_the_recut_it_depends_on<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let (here, c, cut, child) = (slice(), token("c", 1), renamed(), child());
-    shard.seal(&at(2), &c).await.unwrap();
+    shard.seal(&at_epoch(2), &c).await.unwrap();
     let gate = hold(&fixture);
     let mut changes = vec![("cutting", pending_answer(shard.recut(&c, &cut)))];
     assert_wait(&mut changes).await;
-    gate.0.held().await;
+    gate.0.wait_until_held().await;
     let (id, vote) = (poll(1).poll_id, [ballot(&poll(1), "v", 0, 1)]);
-    let two = at(2);
+    let two = at_epoch(2);
     let mut answers = vec![
         ("the parent's fence", pending_answer(shard.fence(&here))),
         (
@@ -352,22 +354,22 @@ pub async fn no_answer_precedes_the_cut_it_depends_on<F: SyncGate>() {
     assert_eq!(after[5], debug_text([counted(1)]));
 }
 
-/// P5, P13: a cut is there or it is not; there is nothing in between.
-pub async fn a_cut_that_failed_leaves_its_parent_sealed<F: SyncGate>() {
+/// P5, P13: a recut happens completely or not at all.
+pub async fn a_failed_recut_leaves_its_parent_sealed<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let (here, c, cut, child) = (slice(), token("c", 1), renamed(), child());
     cast(&shard, ballot(&poll(1), "v", 0, 1)).await;
-    shard.seal(&at(2), &c).await.unwrap();
+    shard.seal(&at_epoch(2), &c).await.unwrap();
     let before = snapshot(&shard, &here, &["v"]).await;
     let gate = hold(&fixture);
     let mut changes = vec![("cutting", pending_answer(shard.recut(&c, &cut)))];
     assert_wait(&mut changes).await;
-    gate.0.held().await;
+    gate.0.wait_until_held().await;
     gate.fail();
     let failed = collect(changes).await;
     assert!(failed[0].contains("Unavailable"), "{}", failed[0]);
-    let fence = until_it_works(|| shard.fence(&child.slice)).await;
-    // Whatever reached the disk before it failed, it is all or nothing.
+    let fence = retry_until_available(|| shard.fence(&child.slice)).await;
+    // Whatever reached the disk before the failure: all or nothing.
     match fence.unwrap() {
         None => assert_eq!(snapshot(&shard, &here, &["v"]).await, before),
         Some(fence) => assert_eq!(fence.holding, Holding::Owner),
@@ -378,17 +380,17 @@ pub async fn a_cut_that_failed_leaves_its_parent_sealed<F: SyncGate>() {
     assert_eq!(tally.voters, 1);
 }
 
-/// P5: what is removed is there until the removal is durable.
+/// P5: removed data stays visible until the removal is durable.
 pub async fn no_answer_precedes_the_removal_it_depends_on<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let (here, m, id) = (slice(), token("m", 1), poll(1).poll_id);
-    let two = at(2);
+    let two = at_epoch(2);
     shard.seal(&two, &m).await.unwrap();
     shard.retire(&two, &m).await.unwrap();
     let gate = hold(&fixture);
     let mut changes = vec![("purging", pending_answer(shard.purge(&two, &m, 9)))];
     assert_wait(&mut changes).await;
-    gate.0.held().await;
+    gate.0.wait_until_held().await;
     let mut answers = vec![
         ("the poll", pending_answer(shard.poll(&here, id))),
         ("the polls", pending_answer(shard.polls(&here, None, 9))),
@@ -406,11 +408,12 @@ pub async fn no_answer_precedes_the_removal_it_depends_on<F: SyncGate>() {
     assert_eq!((answer[1].as_str(), answer[5].as_str()), ("[]", "0"));
 }
 
-/// P5: what is exported is durable: a copy never has what its source may lose.
-pub async fn an_export_has_nothing_that_is_not_durable<F: SyncGate>() {
+/// P5: exported data is durable: a copy never has data that its source may
+/// lose.
+pub async fn an_export_contains_only_durable_data<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     cast(&shard, ballot(&poll(1), "w", 0, 1)).await;
-    let (one, here) = (at(1), slice());
+    let (one, here) = (at_epoch(1), slice());
     let mut cursor = Cursor::Start;
     loop {
         let page = shard.export(&here, &cursor, 1 << 20).await.unwrap();
@@ -423,8 +426,8 @@ pub async fn an_export_has_nothing_that_is_not_durable<F: SyncGate>() {
     let gate = hold(&fixture);
     let mut votes = vec![("the vote", pending_answer(shard.cast(&one, &vote)))];
     assert_wait(&mut votes).await;
-    gate.0.held().await;
-    // It may wait, or say that there is nothing.
+    gate.0.wait_until_held().await;
+    // The export may wait, or return nothing.
     let mut early = shard.export(&here, &cursor, 1 << 20);
     let mut page = None;
     for _ in 0..20 {
@@ -444,19 +447,18 @@ pub async fn an_export_has_nothing_that_is_not_durable<F: SyncGate>() {
         Some(page) => page,
         None => early.await.unwrap(),
     };
-    // It may have looked before the vote was durable. Whoever asks now has not.
+    // It may have read before the vote was durable. A new call has not.
     if page.changes.is_empty() {
         page = shard.export(&here, &page.next, 1 << 20).await.unwrap();
     }
     assert_eq!((page.changes.len(), page.caught_up), (1, true));
 }
 
-/// The one row there may be, after a vote nobody knows the fate of: it is
-/// there or it is not, and everything says the same. Sent again, it counts
-/// once.
+/// After a vote with an unknown outcome: the row exists or not, all reads
+/// agree, and a retry counts once.
 async fn assert_counted_once_or_not_at_all<F: SyncGate>(fixture: F, shard: SharedShard) {
     let id = poll(1).poll_id;
-    let row = until_it_works(|| async { shard.voter(&slice(), id, &voter("v")).await });
+    let row = retry_until_available(|| async { shard.voter(&slice(), id, &voter("v")).await });
     let row = row.await.unwrap();
     let votes = u64::from(row.is_some());
     let tally = shard.tally(&slice(), id).await.unwrap();
@@ -467,7 +469,7 @@ async fn assert_counted_once_or_not_at_all<F: SyncGate>(fixture: F, shard: Share
     let digests = shard.digests(&slice()).await.unwrap();
     assert_eq!(digests[0].1.rows, 2 + votes);
     assert_eq!(shard.usage().await.trouble, None);
-    // What was seen is durable: it does not vanish with the next crash.
+    // Visible data is durable: it survives the next crash.
     let shard = crash(&fixture, shard).await;
     let again = shard.voter(&slice(), id, &voter("v")).await.unwrap();
     assert_eq!(again, row);
@@ -478,18 +480,18 @@ async fn assert_counted_once_or_not_at_all<F: SyncGate>(fixture: F, shard: Share
     assert_eq!((tally.counts, tally.voters), (vec![2, 0, 0], 2));
 }
 
-/// P5: when a write fails, everybody whose answer depended on it is told that
-/// nobody knows; afterwards the shard works again, with the vote or without.
-pub async fn a_failed_write_is_told_to_all_who_depend_on_it<F: SyncGate>() {
+/// P5: when a write fails, all dependent answers fail as unknown; afterwards
+/// the shard works again, with the vote or without it.
+pub async fn a_failed_write_fails_all_dependent_answers<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    let (id, one, here) = (poll(1).poll_id, at(1), slice());
+    let (id, one, here) = (poll(1).poll_id, at_epoch(1), slice());
     cast(&shard, ballot(&poll(1), "w", 0, 1)).await;
     let (first, same) = ([ballot(&poll(1), "v", 0, 1)], [ballot(&poll(1), "v", 0, 2)]);
     let (other, behind) = ([ballot(&poll(1), "v", 1, 3)], [ballot(&poll(1), "v", 0, 4)]);
     let gate = hold(&fixture);
     let mut answers = vec![("the vote", pending_answer(shard.cast(&one, &first)))];
     assert_wait(&mut answers).await;
-    gate.0.held().await;
+    gate.0.wait_until_held().await;
     answers.push(("the same vote", pending_answer(shard.cast(&one, &same))));
     answers.push(("another vote", pending_answer(shard.cast(&one, &other))));
     answers.push((
@@ -507,8 +509,8 @@ pub async fn a_failed_write_is_told_to_all_who_depend_on_it<F: SyncGate>() {
     assert_counted_once_or_not_at_all(fixture, shard).await;
 }
 
-/// P5: what was answered before a failure is there after it.
-pub async fn what_was_answered_before_a_failure_stays<F: SyncGate>() {
+/// P5: acknowledged data survives a failure.
+pub async fn acknowledged_answers_survive_a_failure<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1), changeable(2)]).await;
     for n in 0..20 {
         let name = format!("v{n}");
@@ -519,13 +521,15 @@ pub async fn what_was_answered_before_a_failure_stays<F: SyncGate>() {
     for round in 0..3 {
         let gate = hold(&fixture);
         let lost = [ballot(&poll(1), &format!("lost {round}"), 0, 1)];
-        let one = at(1);
+        let one = at_epoch(1);
         let mut answers = vec![("a vote", pending_answer(shard.cast(&one, &lost)))];
         assert_wait(&mut answers).await;
-        gate.0.held().await;
+        gate.0.wait_until_held().await;
         gate.fail();
         collect(answers).await;
-        let again = until_it_works(|| shard.cast(&one, &lost)).await.unwrap();
+        let again = retry_until_available(|| shard.cast(&one, &lost))
+            .await
+            .unwrap();
         assert_eq!(again, [counted(1)]);
     }
     let shard = crash(&fixture, shard).await;
@@ -535,18 +539,18 @@ pub async fn what_was_answered_before_a_failure_stays<F: SyncGate>() {
     assert_eq!(totals.collect::<Vec<_>>(), [23, 20]);
 }
 
-/// P6: a seal returns when every write that was admitted before it is
-/// durable, and what is seen then is final.
+/// P6: a seal returns when every earlier admitted write is durable, and the
+/// state is final.
 pub async fn a_seal_waits_for_the_writes_before_it<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    let (one, two, m) = (at(1), at(2), token("m", 1));
+    let (one, two, m) = (at_epoch(1), at_epoch(2), token("m", 1));
     let first = [ballot(&poll(1), "v", 0, 1)];
     let second = [ballot(&poll(1), "w", 1, 1)];
     let late = [ballot(&poll(1), "x", 2, 1)];
     let gate = hold(&fixture);
     let mut answers = vec![("a vote", pending_answer(shard.cast(&one, &first)))];
     assert_wait(&mut answers).await;
-    gate.0.held().await;
+    gate.0.wait_until_held().await;
     answers.push((
         "a vote behind it",
         pending_answer(shard.cast(&one, &second)),
@@ -558,7 +562,7 @@ pub async fn a_seal_waits_for_the_writes_before_it<F: SyncGate>() {
     ));
     assert_wait(&mut answers).await;
     gate.release();
-    // The seal is asked first: when it has returned, the votes are there.
+    // Poll the seal first: when it has returned, the votes are there.
     let sealing = answers.remove(2).1;
     assert_eq!(sealing.await, "()");
     let sealed_at = snapshot(&shard, &slice(), &["v", "w", "x"]).await;
@@ -578,25 +582,27 @@ pub async fn a_seal_waits_for_the_writes_before_it<F: SyncGate>() {
         snapshot(&shard, &slice(), &["v", "w", "x"]).await,
         sealed_at
     );
-    assert_eq!(fenced(shard.cast(&at(1), &late).await), sealed(2));
+    assert_eq!(fenced(shard.cast(&at_epoch(1), &late).await), sealed(2));
 }
 
-/// P6: when the write before it fails, a seal says so or has happened; sealed
-/// in the end, the slice is final: the write is in it for good or it is not.
+/// P6: when an earlier write fails, the seal fails too or has happened. Once
+/// sealed, the slice is final: with the write or without it.
 pub async fn a_seal_after_a_failed_write_is_final<F: SyncGate>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    let (one, two, m) = (at(1), at(2), token("m", 1));
+    let (one, two, m) = (at_epoch(1), at_epoch(2), token("m", 1));
     let first = [ballot(&poll(1), "v", 0, 1)];
     let gate = hold(&fixture);
     let mut answers = vec![("a vote", pending_answer(shard.cast(&one, &first)))];
     assert_wait(&mut answers).await;
-    gate.0.held().await;
+    gate.0.wait_until_held().await;
     answers.push(("the seal", pending_answer(shard.seal(&two, &m))));
     assert_wait(&mut answers).await;
     gate.fail();
     let outcome = collect(answers).await;
     assert!(outcome[0].starts_with("Unavailable"), "{}", outcome[0]);
-    until_it_works(|| shard.seal(&two, &m)).await.unwrap();
+    retry_until_available(|| shard.seal(&two, &m))
+        .await
+        .unwrap();
     let final_ = snapshot(&shard, &slice(), &["v"]).await;
     let fence: Fence = final_.fence.clone().unwrap();
     assert_eq!(fence.epoch.0, 2);
@@ -608,9 +614,10 @@ pub async fn a_seal_after_a_failed_write_is_final<F: SyncGate>() {
     assert_eq!(fenced(shard.cast(&one, &first).await), sealed(2));
     let shard = crash(&fixture, shard).await;
     assert_eq!(snapshot(&shard, &slice(), &["v"]).await, final_);
-    // Unsealed, the client's next attempt counts it, if it was not counted.
-    shard.unseal(&at(3), &m).await.unwrap();
-    let verdicts: Vec<BallotOutcome> = shard.cast(&at(3), &first).await.unwrap();
+    // After an unseal the client's retry counts the vote, if it was not
+    // counted.
+    shard.unseal(&at_epoch(3), &m).await.unwrap();
+    let verdicts: Vec<BallotOutcome> = shard.cast(&at_epoch(3), &first).await.unwrap();
     assert_eq!(verdicts, [counted(1)]);
     let tally = shard.tally(&slice(), poll(1).poll_id).await.unwrap();
     assert_eq!(tally.total(), 1);

@@ -1,5 +1,5 @@
-//! P3: only the owner at the very epoch takes a write, and a shard forgets no
-//! slice.
+//! P3: only the owner at exactly its epoch accepts a write, and a shard forgets
+//! no slice.
 
 use ballast_domain::poll::{BallotRefusal, Poll};
 use ballast_domain::slicing::HashRange;
@@ -14,11 +14,11 @@ use crate::shard::{
 const KEY: SliceKey = SliceKey::from_bytes([9; 32]);
 
 async fn holding(shard: &SharedShard, tenant: &str) -> Option<(Holding, u64)> {
-    let fence = shard.fence(&slice_of(tenant)).await.unwrap();
+    let fence = shard.fence(&slice_for(tenant)).await.unwrap();
     fence.map(|fence| (fence.holding, fence.epoch.0))
 }
 
-/// What the fence says to every kind of write.
+/// The fence's error for every kind of write.
 async fn writes(shard: &SharedShard, at: &FencedSlice, poll: &Poll) -> Vec<ShardResult<()>> {
     let fresh = Poll {
         request: ballast_domain::poll::RequestId(77_777),
@@ -35,42 +35,48 @@ async fn writes(shard: &SharedShard, at: &FencedSlice, poll: &Poll) -> Vec<Shard
     ]
 }
 
-/// Every kind of write is refused like this.
+/// Asserts that every kind of write is refused with this error.
 async fn assert_all(shard: &SharedShard, at: &FencedSlice, poll: &Poll, expected: FenceError) {
     for (place, outcome) in writes(shard, at, poll).await.into_iter().enumerate() {
         assert_eq!(fenced(outcome), expected, "write {place} at {at:?}");
     }
 }
 
-/// One slice for each holding, named after it, sealed or moved to at epoch 5.
+/// One slice per holding, named after it, sealed or moved at epoch 5.
 async fn every_holding(shard: &SharedShard) {
-    let (one, m) = (|tenant| at_of(tenant, 1), token("m", 3));
+    let (one, m) = (|tenant| fenced_slice(tenant, 1), token("m", 3));
     for tenant in ["owner", "sealed", "retired", "gone"] {
         shard.adopt(&one(tenant)).await.unwrap();
         shard.create_poll(&one(tenant), poll(1)).await.unwrap();
     }
     for tenant in ["sealed", "retired", "gone"] {
-        shard.seal(&at_of(tenant, 5), &m).await.unwrap();
+        shard.seal(&fenced_slice(tenant, 5), &m).await.unwrap();
     }
     for tenant in ["retired", "gone"] {
-        shard.retire(&at_of(tenant, 5), &m).await.unwrap();
+        shard.retire(&fenced_slice(tenant, 5), &m).await.unwrap();
     }
-    assert_eq!(shard.purge(&at_of("gone", 5), &m, 10).await.unwrap(), 0);
+    assert_eq!(
+        shard.purge(&fenced_slice("gone", 5), &m, 10).await.unwrap(),
+        0
+    );
     for tenant in ["importing", "activated"] {
         shard
-            .prepare(&at_of(tenant, 5), &m, KEY, HashRange::WHOLE)
+            .prepare(&fenced_slice(tenant, 5), &m, KEY, HashRange::WHOLE)
             .await
             .unwrap();
     }
-    shard.activate(&at_of("activated", 5), &m).await.unwrap();
+    shard
+        .activate(&fenced_slice("activated", 5), &m)
+        .await
+        .unwrap();
 }
 
 /// P3: no record, no write.
-pub async fn a_slice_nobody_was_told_of_takes_no_write<F: ShardFixture>() {
+pub async fn an_unknown_slice_accepts_no_write<F: ShardFixture>() {
     let (_fixture, shard) = start::<F>().await;
     assert_all(
         &shard,
-        &at(1),
+        &at_epoch(1),
         &poll(1),
         FenceError::NotOwner { epoch: None },
     )
@@ -81,21 +87,21 @@ pub async fn a_slice_nobody_was_told_of_takes_no_write<F: ShardFixture>() {
     assert_eq!(refusal(absent), BallotRefusal::PollNotFound);
 }
 
-/// P3: a slice is founded at the first epoch and at no other.
-pub async fn a_slice_is_founded_only_at_the_first_epoch<F: ShardFixture>() {
+/// P3: a slice is adopted at the first epoch and at no other.
+pub async fn a_slice_is_adopted_only_at_the_first_epoch<F: ShardFixture>() {
     let (_fixture, shard) = start::<F>().await;
     assert_eq!(
-        unfit(shard.adopt(&at(2)).await),
+        slice_state_error(shard.adopt(&at_epoch(2)).await),
         SliceStateError::UnknownSlice
     );
     assert_eq!(shard.fence(&slice()).await.unwrap(), None);
-    shard.adopt(&at(1)).await.unwrap();
+    shard.adopt(&at_epoch(1)).await.unwrap();
     let fence = shard.fence(&slice()).await.unwrap();
     assert_eq!(fence, Some(Fence::new_owner(Epoch::FIRST)));
 }
 
-/// P3: founding what is known, whatever it is, changes nothing.
-pub async fn founding_what_is_known_changes_nothing<F: ShardFixture>() {
+/// P3: adopting a known slice changes nothing, whatever its holding.
+pub async fn adopting_a_known_slice_changes_nothing<F: ShardFixture>() {
     let (_fixture, shard) = start::<F>().await;
     every_holding(&shard).await;
     for tenant in [
@@ -106,21 +112,20 @@ pub async fn founding_what_is_known_changes_nothing<F: ShardFixture>() {
         "importing",
         "activated",
     ] {
-        let slice = slice_of(tenant);
+        let slice = slice_for(tenant);
         let before = shard.fence(&slice).await.unwrap();
         let key = shard.slice_key(&slice).await.unwrap();
         for epoch in [1, 2, 9] {
-            shard.adopt(&at_of(tenant, epoch)).await.unwrap();
+            shard.adopt(&fenced_slice(tenant, epoch)).await.unwrap();
         }
         assert_eq!(shard.fence(&slice).await.unwrap(), before, "{tenant}");
         assert_eq!(shard.slice_key(&slice).await.unwrap(), key, "{tenant}");
     }
 }
 
-/// P3: a write is taken only as the owner and at the equal epoch. A lower
-/// epoch is told that the slice moved, a higher one that the shard is behind,
-/// and a sealed slice says so.
-pub async fn only_the_owner_at_the_very_epoch_takes_a_write<F: ShardFixture>() {
+/// P3: only the owner at the same epoch accepts a write. A lower epoch gets
+/// "not the owner", a higher one "behind", and a sealed slice "sealed".
+pub async fn only_the_owner_at_exactly_its_epoch_accepts_a_write<F: ShardFixture>() {
     let (_fixture, shard) = start::<F>().await;
     every_holding(&shard).await;
     let cases = [
@@ -140,13 +145,13 @@ pub async fn only_the_owner_at_the_very_epoch_takes_a_write<F: ShardFixture>() {
         ("importing", 6, behind(5)),
     ];
     for (tenant, epoch, expected) in cases {
-        let before = shard.digests(&slice_of(tenant)).await.unwrap();
-        assert_all(&shard, &at_of(tenant, epoch), &poll(1), expected).await;
-        let after = shard.digests(&slice_of(tenant)).await.unwrap();
+        let before = shard.digests(&slice_for(tenant)).await.unwrap();
+        assert_all(&shard, &fenced_slice(tenant, epoch), &poll(1), expected).await;
+        let after = shard.digests(&slice_for(tenant)).await.unwrap();
         assert_eq!(after, before, "{tenant} at {epoch}");
     }
     for (tenant, epoch) in [("owner", 1), ("activated", 5)] {
-        for (place, outcome) in writes(&shard, &at_of(tenant, epoch), &poll(1))
+        for (place, outcome) in writes(&shard, &fenced_slice(tenant, epoch), &poll(1))
             .await
             .into_iter()
             .enumerate()
@@ -156,11 +161,11 @@ pub async fn only_the_owner_at_the_very_epoch_takes_a_write<F: ShardFixture>() {
     }
 }
 
-/// P3: only founding and preparing make a record; and purging, which writes
-/// down that what was ordered before comes too late.
-pub async fn only_founding_and_preparing_make_a_record<F: ShardFixture>() {
+/// P3: only adopting and preparing create a record; and purging, which fences
+/// older commands.
+pub async fn only_adopting_and_preparing_create_a_record<F: ShardFixture>() {
     let (_fixture, shard) = start::<F>().await;
-    let (two, m) = (at(2), token("m", 1));
+    let (two, m) = (at_epoch(2), token("m", 1));
     let outcomes = [
         shard.seal(&two, &m).await,
         shard.unseal(&two, &m).await,
@@ -171,7 +176,11 @@ pub async fn only_founding_and_preparing_make_a_record<F: ShardFixture>() {
         shard.digests(&slice()).await.map(drop),
     ];
     for (place, outcome) in outcomes.into_iter().enumerate() {
-        assert_eq!(unfit(outcome), SliceStateError::UnknownSlice, "{place}");
+        assert_eq!(
+            slice_state_error(outcome),
+            SliceStateError::UnknownSlice,
+            "{place}"
+        );
     }
     assert_eq!(shard.fence(&slice()).await.unwrap(), None);
     shard
@@ -186,34 +195,34 @@ pub async fn a_prepared_slice_is_owned_when_it_is_activated<F: ShardFixture>() {
     let (_fixture, shard) = start::<F>().await;
     let m = token("m", 1);
     shard
-        .prepare(&at(2), &m, KEY, HashRange::WHOLE)
+        .prepare(&at_epoch(2), &m, KEY, HashRange::WHOLE)
         .await
         .unwrap();
     assert_eq!(shard.slice_key(&slice()).await.unwrap(), KEY);
-    assert_all(&shard, &at(2), &poll(1), behind(2)).await;
-    shard.activate(&at(2), &m).await.unwrap();
+    assert_all(&shard, &at_epoch(2), &poll(1), behind(2)).await;
+    shard.activate(&at_epoch(2), &m).await.unwrap();
     assert_eq!(holding(&shard, "acme").await, Some((Holding::Owner, 2)));
-    shard.create_poll(&at(2), poll(1)).await.unwrap();
+    shard.create_poll(&at_epoch(2), poll(1)).await.unwrap();
     assert_eq!(
         cast_at(&shard, 2, ballot(&poll(1), "v", 0, 1)).await,
         counted(1)
     );
 }
 
-/// P3: the record outlives the data, and still refuses what is stale.
+/// P3: the record outlives the data, and still refuses stale commands.
 pub async fn a_record_outlives_its_data<F: ShardFixture>() {
     let (fixture, shard) = start::<F>().await;
     every_holding(&shard).await;
     assert_eq!(holding(&shard, "gone").await, Some((Holding::Gone, 5)));
-    assert_eq!(shard.polls(&slice_of("gone"), None, 9).await.unwrap(), []);
+    assert_eq!(shard.polls(&slice_for("gone"), None, 9).await.unwrap(), []);
     let shard = crash(&fixture, shard).await;
     assert_eq!(holding(&shard, "gone").await, Some((Holding::Gone, 5)));
-    assert_all(&shard, &at_of("gone", 1), &poll(1), moved(5)).await;
-    shard.adopt(&at_of("gone", 1)).await.unwrap();
-    assert_all(&shard, &at_of("gone", 1), &poll(1), moved(5)).await;
+    assert_all(&shard, &fenced_slice("gone", 1), &poll(1), moved(5)).await;
+    shard.adopt(&fenced_slice("gone", 1)).await.unwrap();
+    assert_all(&shard, &fenced_slice("gone", 1), &poll(1), moved(5)).await;
 }
 
-/// P3: no step takes the epoch down, nor does a new move that comes back.
+/// P3: no step lowers the epoch, and neither does a new migration.
 pub async fn the_epoch_never_falls<F: ShardFixture>() {
     let (_fixture, shard) = start::<F>().await;
     every_holding(&shard).await;
@@ -222,48 +231,61 @@ pub async fn the_epoch_never_falls<F: ShardFixture>() {
         epoch: Epoch(5),
     });
     for epoch in [1, 4, 5] {
-        let sealing = shard.seal(&at_of("activated", epoch), &m).await;
-        assert_eq!(unfit(sealing), state(Holding::Owner), "{epoch}");
-        let unsealing = shard.unseal(&at_of("sealed", epoch), &m).await;
-        assert_eq!(unfit(unsealing), state(Holding::Sealed), "{epoch}");
+        let sealing = shard.seal(&fenced_slice("activated", epoch), &m).await;
+        assert_eq!(slice_state_error(sealing), state(Holding::Owner), "{epoch}");
+        let unsealing = shard.unseal(&fenced_slice("sealed", epoch), &m).await;
+        assert_eq!(
+            slice_state_error(unsealing),
+            state(Holding::Sealed),
+            "{epoch}"
+        );
         let n = token("n", 4);
         let preparing = shard
-            .prepare(&at_of("gone", epoch), &n, KEY, HashRange::WHOLE)
+            .prepare(&fenced_slice("gone", epoch), &n, KEY, HashRange::WHOLE)
             .await;
-        assert_eq!(unfit(preparing), state(Holding::Gone), "{epoch}");
+        assert_eq!(
+            slice_state_error(preparing),
+            state(Holding::Gone),
+            "{epoch}"
+        );
     }
-    let activating = shard.activate(&at_of("importing", 4), &m).await;
-    assert_eq!(unfit(activating), state(Holding::Importing));
-    let retiring = shard.retire(&at_of("sealed", 4), &m).await;
-    assert_eq!(unfit(retiring), state(Holding::Sealed));
-    shard.unseal(&at_of("sealed", 6), &m).await.unwrap();
+    let activating = shard.activate(&fenced_slice("importing", 4), &m).await;
+    assert_eq!(slice_state_error(activating), state(Holding::Importing));
+    let retiring = shard.retire(&fenced_slice("sealed", 4), &m).await;
+    assert_eq!(slice_state_error(retiring), state(Holding::Sealed));
+    shard.unseal(&fenced_slice("sealed", 6), &m).await.unwrap();
     assert_eq!(holding(&shard, "sealed").await, Some((Holding::Owner, 6)));
     let again = token("n", 4);
     shard
-        .prepare(&at_of("gone", 6), &again, KEY, HashRange::WHOLE)
+        .prepare(&fenced_slice("gone", 6), &again, KEY, HashRange::WHOLE)
         .await
         .unwrap();
     assert_eq!(holding(&shard, "gone").await, Some((Holding::Importing, 6)));
 }
 
-/// P3: a slice comes back only where it is not owned; and with another key, only
-/// where no data of it is left, which the key would not fit.
+/// P3: a slice can return only to a shard that does not own it; and with
+/// another key only to one without data of it, which that key would not fit.
 pub async fn a_slice_comes_back_only_where_it_is_not_owned<F: ShardFixture>() {
     let (_fixture, shard) = start::<F>().await;
     every_holding(&shard).await;
     for tenant in ["owner", "sealed", "retired", "activated"] {
         let preparing = shard
-            .prepare(&at_of(tenant, 9), &token("n", 9), KEY, HashRange::WHOLE)
+            .prepare(
+                &fenced_slice(tenant, 9),
+                &token("n", 9),
+                KEY,
+                HashRange::WHOLE,
+            )
             .await;
-        let refused = unfit(preparing);
+        let refused = slice_state_error(preparing);
         assert!(
             matches!(refused, SliceStateError::WrongHolding { .. }),
             "{tenant} {refused}"
         );
     }
-    let key = shard.slice_key(&slice_of("retired")).await.unwrap();
+    let key = shard.slice_key(&slice_for("retired")).await.unwrap();
     for (tenant, key) in [("retired", key), ("importing", KEY), ("gone", KEY)] {
-        let (here, n) = (at_of(tenant, 9), token("n", 9));
+        let (here, n) = (fenced_slice(tenant, 9), token("n", 9));
         shard
             .prepare(&here, &n, key, HashRange::WHOLE)
             .await
@@ -272,7 +294,7 @@ pub async fn a_slice_comes_back_only_where_it_is_not_owned<F: ShardFixture>() {
     }
 }
 
-/// P3: all of it is the same after the shard was closed, or crashed.
+/// P3: fences survive a restart and a crash.
 pub async fn fences_survive_reopening<F: ShardFixture>() {
     let (fixture, mut shard) = start::<F>().await;
     every_holding(&shard).await;
@@ -286,8 +308,8 @@ pub async fn fences_survive_reopening<F: ShardFixture>() {
     ];
     let mut before = Vec::new();
     for tenant in tenants {
-        let key = shard.slice_key(&slice_of(tenant)).await.unwrap();
-        before.push((shard.fence(&slice_of(tenant)).await.unwrap(), key));
+        let key = shard.slice_key(&slice_for(tenant)).await.unwrap();
+        before.push((shard.fence(&slice_for(tenant)).await.unwrap(), key));
     }
     for badly in [false, true] {
         shard = match badly {
@@ -295,41 +317,46 @@ pub async fn fences_survive_reopening<F: ShardFixture>() {
             true => crash(&fixture, shard).await,
         };
         for (tenant, (fence, key)) in tenants.iter().zip(&before) {
-            let slice = slice_of(tenant);
+            let slice = slice_for(tenant);
             assert_eq!(shard.fence(&slice).await.unwrap(), *fence, "{tenant}");
             assert_eq!(shard.slice_key(&slice).await.unwrap(), *key, "{tenant}");
         }
     }
-    assert_all(&shard, &at_of("sealed", 1), &poll(1), sealed(5)).await;
-    assert_all(&shard, &at_of("retired", 5), &poll(1), moved(5)).await;
-    assert_all(&shard, &at_of("importing", 5), &poll(1), behind(5)).await;
-    assert_all(&shard, &at_of("owner", 2), &poll(1), behind(1)).await;
-    let late = shard.unseal(&at_of("sealed", 6), &token("m", 2)).await;
-    assert_eq!(unfit(late), SliceStateError::StaleToken { highest: 3 });
+    assert_all(&shard, &fenced_slice("sealed", 1), &poll(1), sealed(5)).await;
+    assert_all(&shard, &fenced_slice("retired", 5), &poll(1), moved(5)).await;
+    assert_all(&shard, &fenced_slice("importing", 5), &poll(1), behind(5)).await;
+    assert_all(&shard, &fenced_slice("owner", 2), &poll(1), behind(1)).await;
+    let late = shard
+        .unseal(&fenced_slice("sealed", 6), &token("m", 2))
+        .await;
+    assert_eq!(
+        slice_state_error(late),
+        SliceStateError::StaleToken { highest: 3 }
+    );
     shard
-        .activate(&at_of("importing", 5), &token("m", 3))
+        .activate(&fenced_slice("importing", 5), &token("m", 3))
         .await
         .unwrap();
 }
 
-/// P3: slices and their fences are apart, also on one shard.
+/// P3: slices and their fences are independent, also on one shard.
 pub async fn slices_are_apart<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
-    shard.adopt(&at_of("other", 1)).await.unwrap();
-    let unknown = shard.poll(&slice_of("other"), poll(1).poll_id).await;
+    shard.adopt(&fenced_slice("other", 1)).await.unwrap();
+    let unknown = shard.poll(&slice_for("other"), poll(1).poll_id).await;
     assert_eq!(refusal(unknown), BallotRefusal::PollNotFound);
     shard
-        .create_poll(&at_of("other", 1), poll(1))
+        .create_poll(&fenced_slice("other", 1), poll(1))
         .await
         .unwrap();
     cast(&shard, ballot(&poll(1), "v", 0, 1)).await;
-    let other = shard.tally(&slice_of("other"), poll(1).poll_id).await;
+    let other = shard.tally(&slice_for("other"), poll(1).poll_id).await;
     assert_eq!(other.unwrap().total(), 0);
-    shard.seal(&at(2), &token("m", 1)).await.unwrap();
-    let beside = [ballot(&poll(1), "v", 1, 2)];
-    let verdicts = shard.cast(&at_of("other", 1), &beside).await;
+    shard.seal(&at_epoch(2), &token("m", 1)).await.unwrap();
+    let other_vote = [ballot(&poll(1), "v", 1, 2)];
+    let verdicts = shard.cast(&fenced_slice("other", 1), &other_vote).await;
     assert_eq!(verdicts.unwrap(), [counted(1)]);
-    let keys = [slice(), slice_of("other")];
+    let keys = [slice(), slice_for("other")];
     let [one, two] = keys.each_ref().map(|slice| shard.slice_key(slice));
     assert_ne!(one.await.unwrap(), two.await.unwrap());
 }

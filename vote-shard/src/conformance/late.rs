@@ -1,5 +1,5 @@
-//! P4: a worker that lost its lease, and a move that is not at work here,
-//! change nothing; a worker that repeats itself does no harm.
+//! P4: a worker without a lease, and another migration, change nothing;
+//! repeated commands do no harm.
 
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::Epoch;
@@ -11,13 +11,13 @@ use crate::shard::{Holding, MigrationToken, RowVersion, ShardResult, SliceKey, S
 
 const KEY: SliceKey = SliceKey::from_bytes([9; 32]);
 
-/// Every step of a move, at an epoch that would fit.
+/// Every step of a migration, at a suitable epoch.
 async fn steps(
     shard: &SharedShard,
     epoch: u64,
     token: &MigrationToken,
 ) -> Vec<(&'static str, ShardResult<()>)> {
-    let (now, next) = (at(epoch), at(epoch + 1));
+    let (now, next) = (at_epoch(epoch), at_epoch(epoch + 1));
     vec![
         (
             "prepare",
@@ -38,14 +38,14 @@ async fn steps(
     ]
 }
 
-/// The slice in each holding that a move brings about, under token 5, at
-/// epoch 2, with a poll in it where there can be one.
+/// The slice in this holding, under token 5 at epoch 2, with a poll where
+/// possible.
 async fn in_holding<F: ShardFixture>(holding: Holding) -> (F, SharedShard) {
     let m = token("m", 5);
     if matches!(holding, Holding::Importing | Holding::Owner) {
         let (fixture, shard) = start::<F>().await;
         shard
-            .prepare(&at(2), &m, KEY, HashRange::WHOLE)
+            .prepare(&at_epoch(2), &m, KEY, HashRange::WHOLE)
             .await
             .unwrap();
         let version = RowVersion {
@@ -56,17 +56,17 @@ async fn in_holding<F: ShardFixture>(holding: Holding) -> (F, SharedShard) {
         let rows = [crate::shard::ExportedRow::Poll(row)];
         shard.import(&slice(), &m, &rows).await.unwrap();
         if holding == Holding::Owner {
-            shard.activate(&at(2), &m).await.unwrap();
+            shard.activate(&at_epoch(2), &m).await.unwrap();
         }
         return (fixture, shard);
     }
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    shard.seal(&at(2), &m).await.unwrap();
+    shard.seal(&at_epoch(2), &m).await.unwrap();
     if holding != Holding::Sealed {
-        shard.retire(&at(2), &m).await.unwrap();
+        shard.retire(&at_epoch(2), &m).await.unwrap();
     }
     if holding == Holding::Gone {
-        shard.purge(&at(2), &m, 9).await.unwrap();
+        shard.purge(&at_epoch(2), &m, 9).await.unwrap();
     }
     (fixture, shard)
 }
@@ -79,13 +79,13 @@ const HOLDINGS: [Holding; 5] = [
     Holding::Gone,
 ];
 
-/// P4: a lower token is refused by every step, in whatever state.
+/// P4: every step refuses a lower token, in any state.
 pub async fn a_late_worker_is_refused_at_every_step<F: ShardFixture>() {
     for holding in HOLDINGS {
         let (_fixture, shard) = in_holding::<F>(holding).await;
         let before = snapshot(&shard, &slice(), &[]).await;
         for (step, outcome) in steps(&shard, 2, &token("m", 4)).await {
-            let refused = unfit(outcome);
+            let refused = slice_state_error(outcome);
             assert_eq!(
                 refused,
                 SliceStateError::StaleToken { highest: 5 },
@@ -96,23 +96,23 @@ pub async fn a_late_worker_is_refused_at_every_step<F: ShardFixture>() {
     }
 }
 
-/// P4: a step by a newer worker shuts out the older one, even if it changed
-/// nothing else, and an import does, too.
+/// P4: a step by a newer worker fences the older one, even if it changed
+/// nothing else; so does an import.
 pub async fn a_newer_worker_shuts_out_the_older_one<F: ShardFixture>() {
     for holding in HOLDINGS {
         let (_fixture, shard) = in_holding::<F>(holding).await;
         let newer = token("m", 6);
         match holding {
             Holding::Importing => shard.import(&slice(), &newer, &[]).await.unwrap(),
-            Holding::Owner => shard.activate(&at(2), &newer).await.unwrap(),
-            Holding::Sealed => shard.seal(&at(2), &newer).await.unwrap(),
-            Holding::Retired => shard.retire(&at(2), &newer).await.unwrap(),
-            Holding::Gone => drop(shard.purge(&at(2), &newer, 9).await.unwrap()),
+            Holding::Owner => shard.activate(&at_epoch(2), &newer).await.unwrap(),
+            Holding::Sealed => shard.seal(&at_epoch(2), &newer).await.unwrap(),
+            Holding::Retired => shard.retire(&at_epoch(2), &newer).await.unwrap(),
+            Holding::Gone => drop(shard.purge(&at_epoch(2), &newer, 9).await.unwrap()),
         }
         let fence = shard.fence(&slice()).await.unwrap().unwrap();
         assert_eq!((fence.holding, fence.token), (holding, 6));
         for (step, outcome) in steps(&shard, 2, &token("m", 5)).await {
-            let refused = unfit(outcome);
+            let refused = slice_state_error(outcome);
             assert_eq!(
                 refused,
                 SliceStateError::StaleToken { highest: 6 },
@@ -122,16 +122,16 @@ pub async fn a_newer_worker_shuts_out_the_older_one<F: ShardFixture>() {
     }
 }
 
-/// P4: another move, however new its token, neither ends nor undoes what this
-/// one began. One that was ordered later (at a higher epoch, which the registry
-/// gives out only when this one is over) may begin where it left off.
-pub async fn another_move_is_refused<F: ShardFixture>() {
+/// P4: another migration, however new its token, neither ends nor undoes this
+/// one. One with a higher epoch, which the registry assigns only after this one
+/// is over, may start from the state that this one left.
+pub async fn another_migration_is_refused<F: ShardFixture>() {
     let other = token("n", 9);
     for (holding, epoch) in [(Holding::Importing, 1), (Holding::Sealed, 2)] {
         let (_fixture, shard) = in_holding::<F>(holding).await;
         let before = snapshot(&shard, &slice(), &[]).await;
         for (step, outcome) in steps(&shard, epoch, &other).await {
-            let refused = unfit(outcome);
+            let refused = slice_state_error(outcome);
             assert!(
                 matches!(
                     refused,
@@ -144,26 +144,26 @@ pub async fn another_move_is_refused<F: ShardFixture>() {
     }
 }
 
-/// P4: data is removed only when it is retired, or half imported by the same
-/// move.
+/// P4: only retired data, or data half-imported by the same migration, is
+/// removed.
 pub async fn only_what_is_not_owned_is_purged<F: ShardFixture>() {
     for holding in [Holding::Owner, Holding::Sealed] {
         let (_fixture, shard) = in_holding::<F>(holding).await;
-        let refused = unfit(shard.purge(&at(2), &token("m", 9), 9).await);
+        let refused = slice_state_error(shard.purge(&at_epoch(2), &token("m", 9), 9).await);
         let epoch = Epoch(2);
         assert_eq!(refused, SliceStateError::WrongHolding { holding, epoch });
         assert_eq!(shard.polls(&slice(), None, 9).await.unwrap().len(), 1);
     }
     let (_fixture, shard) = in_holding::<F>(Holding::Importing).await;
-    let refused = unfit(shard.purge(&at(2), &token("n", 9), 9).await);
+    let refused = slice_state_error(shard.purge(&at_epoch(2), &token("n", 9), 9).await);
     assert_eq!(refused, SliceStateError::OtherMigration);
-    let left = shard.purge(&at(2), &token("m", 5), 9).await.unwrap();
+    let left = shard.purge(&at_epoch(2), &token("m", 5), 9).await.unwrap();
     assert_eq!(left, 0);
     let fence = shard.fence(&slice()).await.unwrap().unwrap();
     assert_eq!((fence.holding, fence.epoch), (Holding::Gone, Epoch(2)));
 }
 
-/// P4: a purge goes poll by poll, and the slice is gone with the last one.
+/// P4: a purge removes poll by poll, and the slice is gone with the last one.
 pub async fn a_slice_is_purged_in_portions<F: ShardFixture>() {
     let polls: Vec<_> = (1..=5).map(poll).collect();
     let (fixture, shard) = owner::<F>(&polls).await;
@@ -171,17 +171,17 @@ pub async fn a_slice_is_purged_in_portions<F: ShardFixture>() {
         cast(&shard, ballot(poll, "v", 0, 1)).await;
     }
     let m = token("m", 1);
-    shard.seal(&at(2), &m).await.unwrap();
-    shard.retire(&at(2), &m).await.unwrap();
+    shard.seal(&at_epoch(2), &m).await.unwrap();
+    shard.retire(&at_epoch(2), &m).await.unwrap();
     for left in [3, 1] {
-        assert_eq!(shard.purge(&at(2), &m, 2).await.unwrap(), left);
+        assert_eq!(shard.purge(&at_epoch(2), &m, 2).await.unwrap(), left);
         let fence = shard.fence(&slice()).await.unwrap().unwrap();
         assert_eq!(fence.holding, Holding::Retired);
     }
     let shard = super::crash(&fixture, shard).await;
     assert_eq!(shard.polls(&slice(), None, 9).await.unwrap().len(), 1);
     for _ in 0..2 {
-        assert_eq!(shard.purge(&at(2), &m, 2).await.unwrap(), 0);
+        assert_eq!(shard.purge(&at_epoch(2), &m, 2).await.unwrap(), 0);
         let fence = shard.fence(&slice()).await.unwrap().unwrap();
         assert_eq!(fence.holding, Holding::Gone);
     }
@@ -189,21 +189,21 @@ pub async fn a_slice_is_purged_in_portions<F: ShardFixture>() {
     assert_eq!(shard.usage().await.voters_in_memory, 0);
 }
 
-/// P4: what is owned takes no import, and neither does what is gone. What this
-/// move has left takes what comes back.
+/// P4: an owned or gone slice refuses imports. A slice that this migration
+/// retired accepts them.
 pub async fn only_an_importing_slice_is_imported_into<F: ShardFixture>() {
     let (_fixture, shard) = in_holding::<F>(Holding::Retired).await;
     let m = token("m", 5);
     shard.import(&slice(), &m, &[]).await.unwrap();
     for holding in [Holding::Owner, Holding::Sealed, Holding::Gone] {
         let (_fixture, shard) = in_holding::<F>(holding).await;
-        let refused = unfit(shard.import(&slice(), &token("m", 5), &[]).await);
+        let refused = slice_state_error(shard.import(&slice(), &token("m", 5), &[]).await);
         let epoch = Epoch(2);
         assert_eq!(refused, SliceStateError::WrongHolding { holding, epoch });
     }
 }
 
-/// P4: every step can be repeated, and the second time changes nothing.
+/// P4: every step can be repeated without effect.
 pub async fn every_step_can_be_repeated<F: ShardFixture>() {
     let m = token("m", 5);
     for holding in HOLDINGS {
@@ -211,34 +211,34 @@ pub async fn every_step_can_be_repeated<F: ShardFixture>() {
         let before = snapshot(&shard, &slice(), &[]).await;
         match holding {
             Holding::Importing => shard
-                .prepare(&at(2), &m, KEY, HashRange::WHOLE)
+                .prepare(&at_epoch(2), &m, KEY, HashRange::WHOLE)
                 .await
                 .unwrap(),
-            Holding::Owner => shard.activate(&at(2), &m).await.unwrap(),
-            Holding::Sealed => shard.seal(&at(2), &m).await.unwrap(),
-            Holding::Retired => shard.retire(&at(2), &m).await.unwrap(),
-            Holding::Gone => drop(shard.purge(&at(2), &m, 9).await.unwrap()),
+            Holding::Owner => shard.activate(&at_epoch(2), &m).await.unwrap(),
+            Holding::Sealed => shard.seal(&at_epoch(2), &m).await.unwrap(),
+            Holding::Retired => shard.retire(&at_epoch(2), &m).await.unwrap(),
+            Holding::Gone => drop(shard.purge(&at_epoch(2), &m, 9).await.unwrap()),
         }
         assert_eq!(snapshot(&shard, &slice(), &[]).await, before, "{holding:?}");
     }
     let (_fixture, shard) = in_holding::<F>(Holding::Sealed).await;
     for _ in 0..2 {
-        shard.unseal(&at(3), &m).await.unwrap();
+        shard.unseal(&at_epoch(3), &m).await.unwrap();
     }
     assert_eq!(
         cast_at(&shard, 3, ballot(&poll(1), "v", 0, 1)).await,
         counted(1)
     );
-    shard.unseal(&at(3), &m).await.unwrap();
+    shard.unseal(&at_epoch(3), &m).await.unwrap();
     assert_eq!(
         cast_at(&shard, 3, ballot(&poll(1), "v", 0, 2)).await,
         already(1)
     );
 }
 
-/// P4: a whole move there and back, by two workers, loses nothing.
+/// P4: a migration there and back, by two workers, loses nothing.
 pub async fn a_slice_moves_there_and_back<F: ShardFixture>() {
-    use super::snapshot::read_out;
+    use super::snapshot::read_all_rows;
     let (_one, source) = owner::<F>(&[changeable(1)]).await;
     let (_two, target) = start::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
@@ -246,22 +246,22 @@ pub async fn a_slice_moves_there_and_back<F: ShardFixture>() {
     let (mut from, mut to) = (&source, &target);
     for (place, epoch) in [(0, 2), (1, 4), (2, 6)] {
         let m = token(&format!("m{place}"), epoch);
-        to.prepare(&at(epoch), &m, key, HashRange::WHOLE)
+        to.prepare(&at_epoch(epoch), &m, key, HashRange::WHOLE)
             .await
             .unwrap();
-        from.seal(&at(epoch), &m).await.unwrap();
-        let rows = read_out(from, &slice(), &["v", "w"]).await;
+        from.seal(&at_epoch(epoch), &m).await.unwrap();
+        let rows = read_all_rows(from, &slice(), &["v", "w"]).await;
         let digests = from.digests(&slice()).await.unwrap();
         to.import(&slice(), &m, &rows).await.unwrap();
         assert_eq!(to.digests(&slice()).await.unwrap(), digests);
-        from.retire(&at(epoch), &m).await.unwrap();
-        to.activate(&at(epoch), &m).await.unwrap();
-        assert_eq!(from.purge(&at(epoch), &m, 9).await.unwrap(), 0);
+        from.retire(&at_epoch(epoch), &m).await.unwrap();
+        to.activate(&at_epoch(epoch), &m).await.unwrap();
+        assert_eq!(from.purge(&at_epoch(epoch), &m, 9).await.unwrap(), 0);
         let change = ballot(&changeable(1), "v", (place + 1) % 3, 100 + u64::from(place));
         let revision = u32::from(place) + 2;
         assert_eq!(cast_at(to, epoch, change).await, counted(revision));
         let late = [ballot(&changeable(1), "w", 0, 7)];
-        let late = from.cast(&at(epoch - 1), &late).await;
+        let late = from.cast(&at_epoch(epoch - 1), &late).await;
         assert_eq!(fenced(late), moved(epoch));
         (from, to) = (to, from);
     }
@@ -269,33 +269,41 @@ pub async fn a_slice_moves_there_and_back<F: ShardFixture>() {
     assert_eq!((tally.counts, tally.voters), (vec![1, 0, 0], 1));
 }
 
-/// P4: a move that was called off before its seal or its first order arrived
-/// is over all the same: what comes late finds a newer epoch.
-pub async fn what_was_ordered_before_a_move_was_called_off_comes_too_late<F: ShardFixture>() {
+/// P4: a migration that was cancelled before its seal or its first command
+/// arrived is over: late commands find a newer epoch.
+pub async fn commands_of_a_cancelled_migration_are_stale<F: ShardFixture>() {
     let (_one, source) = owner::<F>(&[poll(1)]).await;
     let (_two, target) = start::<F>().await;
     let m = token("m", 5);
-    // The move was to seal at epoch 3; it was called off at epoch 4.
-    source.unseal(&at(4), &m).await.unwrap();
-    assert_eq!(target.purge(&at(2), &m, 9).await.unwrap(), 0);
-    let late = source.seal(&at(3), &m).await;
-    assert!(matches!(unfit(late), SliceStateError::WrongHolding { .. }));
-    let late = target.prepare(&at(2), &m, KEY, HashRange::WHOLE).await;
-    assert!(matches!(unfit(late), SliceStateError::WrongHolding { .. }));
+    // The migration was to seal at epoch 3; it was cancelled at epoch 4.
+    source.unseal(&at_epoch(4), &m).await.unwrap();
+    assert_eq!(target.purge(&at_epoch(2), &m, 9).await.unwrap(), 0);
+    let late = source.seal(&at_epoch(3), &m).await;
+    assert!(matches!(
+        slice_state_error(late),
+        SliceStateError::WrongHolding { .. }
+    ));
+    let late = target
+        .prepare(&at_epoch(2), &m, KEY, HashRange::WHOLE)
+        .await;
+    assert!(matches!(
+        slice_state_error(late),
+        SliceStateError::WrongHolding { .. }
+    ));
     let ballot = ballot(&poll(1), "v", 0, 1);
     assert_eq!(cast_at(&source, 4, ballot).await, counted(1));
     let fence = target.fence(&slice()).await.unwrap().unwrap();
     assert_eq!((fence.holding, fence.epoch), (Holding::Gone, Epoch(2)));
     target
-        .prepare(&at(5), &token("n", 6), KEY, HashRange::WHOLE)
+        .prepare(&at_epoch(5), &token("n", 6), KEY, HashRange::WHOLE)
         .await
         .unwrap();
 }
 
-/// P8: a slice comes back to where its copy still is: what changed meanwhile
-/// is newer, and the rest need not be copied again.
-pub async fn a_copy_that_was_kept_is_taken_up_again<F: ShardFixture>() {
-    use super::snapshot::read_out;
+/// P8: a slice returns to a shard that kept its copy: newer rows win, and the
+/// rest need not be copied again.
+pub async fn a_kept_copy_is_reused<F: ShardFixture>() {
+    use super::snapshot::read_all_rows;
     let (_one, source) = owner::<F>(&[changeable(1)]).await;
     let (_two, target) = start::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
@@ -304,30 +312,30 @@ pub async fn a_copy_that_was_kept_is_taken_up_again<F: ShardFixture>() {
     }
     let m = token("m", 2);
     target
-        .prepare(&at(2), &m, key, HashRange::WHOLE)
+        .prepare(&at_epoch(2), &m, key, HashRange::WHOLE)
         .await
         .unwrap();
-    source.seal(&at(3), &m).await.unwrap();
-    let rows = read_out(&source, &slice(), &["v", "w"]).await;
+    source.seal(&at_epoch(3), &m).await.unwrap();
+    let rows = read_all_rows(&source, &slice(), &["v", "w"]).await;
     target.import(&slice(), &m, &rows).await.unwrap();
-    target.activate(&at(3), &m).await.unwrap();
-    source.retire(&at(3), &m).await.unwrap();
+    target.activate(&at_epoch(3), &m).await.unwrap();
+    source.retire(&at_epoch(3), &m).await.unwrap();
     let change = ballot(&changeable(1), "v", 1, 2);
     assert_eq!(cast_at(&target, 3, change).await, counted(2));
     let back = token("n", 4);
     source
-        .prepare(&at(4), &back, key, HashRange::WHOLE)
+        .prepare(&at_epoch(4), &back, key, HashRange::WHOLE)
         .await
         .unwrap();
-    // A purge that was ordered before the way back was taken comes too late.
-    assert!(source.purge(&at(3), &m, 9).await.is_err());
-    target.seal(&at(5), &back).await.unwrap();
-    let rows = read_out(&target, &slice(), &["v", "w"]).await;
+    // A purge that was commanded before the way back is stale.
+    assert!(source.purge(&at_epoch(3), &m, 9).await.is_err());
+    target.seal(&at_epoch(5), &back).await.unwrap();
+    let rows = read_all_rows(&target, &slice(), &["v", "w"]).await;
     source.import(&slice(), &back, &rows).await.unwrap();
     let digests = target.digests(&slice()).await.unwrap();
     assert_eq!(source.digests(&slice()).await.unwrap(), digests);
-    source.activate(&at(5), &back).await.unwrap();
-    target.retire(&at(5), &back).await.unwrap();
+    source.activate(&at_epoch(5), &back).await.unwrap();
+    target.retire(&at_epoch(5), &back).await.unwrap();
     let again = ballot(&changeable(1), "w", 2, 3);
     assert_eq!(cast_at(&source, 5, again).await, counted(2));
 }

@@ -1,18 +1,18 @@
-//! What clients were told, and whether it can all be true.
+//! Checks that all answers to clients can be true.
 //!
-//! A voter's row is one register: its revisions count the changes, so they are
-//! the order in which the changes happened, and nothing has to be guessed. The
-//! ledger notes which request made which revision, by every answer and every
-//! row that is read, and panics at the first contradiction:
+//! A voter's row is one register: its revisions count the changes, so they give
+//! the order of the changes without guessing. The ledger records which request
+//! made which revision, from every answer and every row that is read, and
+//! panics at the first contradiction:
 //!
 //! - two requests made the same revision, or one made two while the first was
 //!   remembered;
-//! - an answer is older than one that was given before its question;
-//! - a row holds what no request made, or not what its requests made;
-//! - a request that was refused made a revision after all.
+//! - an answer is older than one that was given before its request;
+//! - a row holds something that no request made, or not what its requests made;
+//! - a refused request made a revision.
 //!
-//! [`audit`] reads everything that is stored, compares it with the ledger,
-//! and the counts, lanes and digests with the rows.
+//! [`audit`] reads all stored data and compares it with the ledger, and
+//! compares the counts, lanes and digests with the rows.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,19 +21,19 @@ use ballast_domain::poll::{Ballot, BallotOutcome, BallotRefusal, Poll, RequestId
 use ballast_domain::{PollId, VoterId};
 
 use super::SharedShard;
-use super::snapshot::{digest, digest_of, poll_row};
+use super::snapshot::{digest, expected_digest, poll_row};
 use crate::shard::{FencedSlice, RowVersion, Tally, VoterRow};
 
 const REMEMBERED: u32 = REQUESTS_REMEMBERED as u32;
 
 type Place = (PollId, VoterId);
 
-/// Everything that was asked and told.
+/// All requests and answers.
 #[derive(Debug)]
 pub struct BallotLedger {
     polls: BTreeMap<PollId, Poll>,
     registers: BTreeMap<Place, Register>,
-    /// Polls that somebody wanted closed, and those that are.
+    /// Polls with a close request, and closed ones.
     closing: BTreeSet<PollId>,
     closed: BTreeSet<PollId>,
 }
@@ -42,29 +42,29 @@ pub struct BallotLedger {
 struct Register {
     requests: BTreeMap<RequestId, Request>,
     made: BTreeMap<u32, RequestId>,
-    /// The highest revision anybody was told of.
+    /// The highest revision in any answer.
     answer: u32,
-    /// Revisions that were said to hold an item.
+    /// Revisions that were reported to hold an item.
     holds: Vec<(u32, u16)>,
-    /// Items that were said to be all there is, at this revision or later.
+    /// Items that were reported as complete, at this revision or later.
     held: Vec<(u32, Vec<u16>)>,
 }
 
 #[derive(Debug)]
 struct Request {
     ballot: Ballot,
-    /// What was told when it was sent first.
+    /// The highest revision in any answer when it was first sent.
     answer: u32,
     /// Whether its poll was closed then.
     after_closing: bool,
-    /// Attempts that are under way.
+    /// Running attempts.
     open: usize,
-    /// Whether it may have made a revision that nobody was told of.
+    /// Whether it may have made an unreported revision.
     may_count: bool,
     made: BTreeSet<u32>,
 }
 
-/// A question that was asked.
+/// A running request.
 #[derive(Debug)]
 pub struct PendingBallot {
     place: Place,
@@ -73,7 +73,7 @@ pub struct PendingBallot {
 }
 
 impl BallotLedger {
-    /// A ledger of nothing, about these polls.
+    /// An empty ledger about these polls.
     pub fn new(polls: &[Poll]) -> Self {
         let polls = polls.iter().map(|poll| (poll.poll_id, poll.clone()));
         Self {
@@ -84,7 +84,7 @@ impl BallotLedger {
         }
     }
 
-    /// A ballot is about to be sent.
+    /// Call before sending a ballot.
     pub fn start(&mut self, ballot: &Ballot) -> PendingBallot {
         let place = (ballot.poll, ballot.voter.clone());
         let after_closing = self.closed.contains(&ballot.poll);
@@ -109,7 +109,7 @@ impl BallotLedger {
         }
     }
 
-    /// It was answered; `None` when nobody knows what became of it.
+    /// Call with the answer; `None` if the outcome is unknown.
     pub fn finish(&mut self, started: PendingBallot, verdict: Option<&BallotOutcome>) {
         let Self {
             registers,
@@ -128,10 +128,10 @@ impl BallotLedger {
         let answer = started.answer;
         match verdict {
             None => {}
-            Some(BallotOutcome::Counted { revision }) => register.made(id, *revision),
+            Some(BallotOutcome::Counted { revision }) => register.record_revision(id, *revision),
             Some(BallotOutcome::Already { revision }) => {
                 assert!(*revision >= answer, "already at {revision}, after {answer}");
-                let item = place_of(&polls[&started.place.0], &request.ballot);
+                let item = item_index(&polls[&started.place.0], &request.ballot);
                 register.holds.push((*revision, item));
                 register.answer = register.answer.max(*revision);
                 register.assert_not_remembered(id, *revision);
@@ -145,7 +145,7 @@ impl BallotLedger {
         }
     }
 
-    /// A voter's row is about to be read.
+    /// Call before reading a voter's row.
     pub fn start_reading(&mut self, poll: PollId, voter: &VoterId) -> PendingBallot {
         let place = (poll, voter.clone());
         let answer = self.registers.entry(place.clone()).or_default().answer;
@@ -156,7 +156,7 @@ impl BallotLedger {
         }
     }
 
-    /// This is the row.
+    /// Call with the row.
     pub fn read(&mut self, started: PendingBallot, row: Option<&VoterRow>) {
         let poll = &self.polls[&started.place.0];
         let Some(register) = self.registers.get_mut(&started.place) else {
@@ -173,18 +173,18 @@ impl BallotLedger {
         }
     }
 
-    /// A poll is about to be closed.
+    /// Call before closing a poll.
     pub fn start_closing(&mut self, poll: PollId) {
         self.closing.insert(poll);
     }
 
-    /// It is closed.
+    /// Call after closing a poll.
     pub fn closed(&mut self, poll: PollId) {
         self.closed.insert(poll);
     }
 
-    /// The fewest voters a poll may have from now on: those who were told so,
-    /// where nobody can take a vote back.
+    /// The minimum number of voters of a poll from now on: confirmed ones,
+    /// where votes cannot be withdrawn.
     pub fn voters_at_least(&self, poll: PollId) -> u64 {
         if self.polls[&poll].spec.options.vote_changeable {
             return 0;
@@ -193,7 +193,8 @@ impl BallotLedger {
         own.filter(|(_, register)| register.answer > 0).count() as u64
     }
 
-    /// A tally that was asked for when there were at least so many voters.
+    /// Checks a tally that was requested when there were at least `at_least`
+    /// voters.
     pub fn tally(&self, at_least: u64, tally: &Tally) {
         let voters = tally.voters;
         assert!(voters >= at_least, "{voters} voters, after {at_least}");
@@ -201,7 +202,7 @@ impl BallotLedger {
         assert!(voters <= sent.count() as u64, "more voters than were sent");
     }
 
-    /// Whether what was told in passing fits what is known now.
+    /// Checks reported items against what is known now.
     fn check(&self) {
         for ((id, _), register) in &self.registers {
             let poll = &self.polls[id];
@@ -216,20 +217,20 @@ impl BallotLedger {
                     let then = register.items_at(poll, revision);
                     then.is_none_or(|then| then == *items)
                 });
-                assert!(fits, "was told of {items:?}: {register:?}");
+                assert!(fits, "reported {items:?}: {register:?}");
             }
         }
     }
 }
 
 impl Register {
-    /// A request made a revision.
-    fn made(&mut self, id: RequestId, revision: u32) {
+    /// Records that a request made a revision.
+    fn record_revision(&mut self, id: RequestId, revision: u32) {
         let first = self.made.entry(revision).or_insert(id);
         assert_eq!(*first, id, "two requests made revision {revision}");
         self.answer = self.answer.max(revision);
         let Some(request) = self.requests.get_mut(&id) else {
-            panic!("nobody sent {id:?}, which made revision {revision}");
+            panic!("unknown request {id:?} made revision {revision}");
         };
         if request.made.contains(&revision) {
             return;
@@ -246,7 +247,7 @@ impl Register {
         request.made.insert(revision);
     }
 
-    /// A row remembers its last requests: this one was not among them.
+    /// Asserts that this request was not among the ones that the row remembers.
     fn assert_not_remembered(&self, id: RequestId, revision: u32) {
         let made = self.requests.get(&id).map(|request| &request.made);
         let known = made.into_iter().flatten();
@@ -280,10 +281,10 @@ impl Register {
                 assert_eq!(places.len(), items.len(), "items of another poll");
                 self.held.push((answer, places));
             }
-            BallotRefusal::Closed => assert!(is_closing, "closed, but nobody closed it"),
+            BallotRefusal::Closed => assert!(is_closing, "closed without a close request"),
             BallotRefusal::NotChangeable => assert!(!options.vote_changeable),
             BallotRefusal::NotChosen => assert!(options.vote_changeable),
-            other => panic!("nothing is wrong with {id:?}: {other:?}"),
+            other => panic!("unexpected refusal of {id:?}: {other:?}"),
         }
         if !options.vote_changeable {
             let made = self.requests.get(&id).map(|request| &request.made);
@@ -303,18 +304,18 @@ impl Register {
                 let allowed = request.may_count || request.made.contains(made);
                 assert!(allowed, "{id:?} was refused and made {made}");
             }
-            self.made(*id, *made);
+            self.record_revision(*id, *made);
         }
         if let Some(items) = self.items_at(poll, revision) {
             assert_eq!(row.items, items, "not what its requests made");
         }
     }
 
-    /// What the row held at a revision, if that is known.
+    /// The row's items at a revision, if known.
     fn items_at(&self, poll: &Poll, revision: u32) -> Option<Vec<u16>> {
         let chosen = |id: &RequestId| {
             let ballot = &self.requests.get(id)?.ballot;
-            let item = place_of(poll, ballot);
+            let item = item_index(poll, ballot);
             Some((ballot.choice == VoteChoice::For).then_some(item))
         };
         if poll.spec.options.choices_max == 1 {
@@ -341,13 +342,13 @@ fn place_in(poll: &Poll, item: ballast_domain::ItemId) -> Option<u16> {
         .map(|(_, place)| place)
 }
 
-fn place_of(poll: &Poll, ballot: &Ballot) -> u16 {
+fn item_index(poll: &Poll, ballot: &Ballot) -> u16 {
     place_in(poll, ballot.item).unwrap_or(u16::MAX)
 }
 
-/// Reads everything that is stored: it is what the ledger knows, once, and
-/// counts, lanes and digests are those of the rows. Then sends what is
-/// remembered again: it is answered as before and changes nothing.
+/// Reads all stored data: it must equal the ledger's, once, and counts, lanes
+/// and digests must match the rows. Then repeats remembered requests, which
+/// must get their answers and change nothing.
 pub async fn audit(ledger: &mut BallotLedger, shard: &SharedShard, at: &FencedSlice) {
     let polls: Vec<Poll> = ledger.polls.values().cloned().collect();
     for poll in polls {
@@ -380,7 +381,7 @@ async fn audit_poll(ledger: &mut BallotLedger, shard: &SharedShard, at: &FencedS
         revision: 1 + u32::from(stored.closed_at.is_some()),
     };
     let key = shard.slice_key(slice).await.unwrap();
-    let expected = digest_of(&key, &poll_row(stored, version), &rows);
+    let expected = expected_digest(&key, &poll_row(stored, version), &rows);
     assert_eq!(digest(shard, slice, id).await, expected);
     let of = |item: u16| rows.iter().filter(|row| row.items.contains(&item)).count() as u64;
     let counts: Vec<u64> = (0..poll.spec.items.len() as u16).map(of).collect();
@@ -399,7 +400,7 @@ async fn audit_poll(ledger: &mut BallotLedger, shard: &SharedShard, at: &FencedS
     assert_eq!(digest(shard, slice, id).await, expected);
 }
 
-/// Numbers from a seed.
+/// Pseudo-random numbers from a seed.
 #[derive(Debug)]
 pub(super) struct Random(u64);
 
@@ -408,7 +409,7 @@ impl Random {
         Self(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1)
     }
 
-    /// One below `most`.
+    /// A number below `most`.
     pub(super) fn below(&mut self, most: u64) -> usize {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;

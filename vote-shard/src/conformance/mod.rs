@@ -1,27 +1,27 @@
-//! The one conformance suite of the [`VoteShard`] trait.
+//! The conformance suite of the [`VoteShard`] trait.
 //!
-//! Every engine makes a [`ShardFixture`] and calls [`vote_shard_suite!`] in its
-//! tests; each case becomes a test of its own there. An engine whose disk can
-//! be held and made to fail makes a [`SyncGate`], too, and calls
-//! [`vote_shard_gate_suite!`]. The cases ask only through the trait, so that
-//! they say what the contract is and not how it is kept. The rules they name
-//! (P3 and so on) are those of the protocol.
+//! Every engine implements [`ShardFixture`] and calls [`vote_shard_suite!`] in
+//! its tests; each case becomes a test there. An engine whose disk can be
+//! paused and made to fail also implements [`SyncGate`] and calls
+//! [`vote_shard_gate_suite!`]. The cases use only the trait, so they state the
+//! contract and not its implementation. The rules that they cite (P3 and so on)
+//! are those of the protocol.
 //!
-//! | cases | what they pin |
+//! | cases | what they check |
 //! |-------|---------------|
 //! | [`fence`] | P3: who may write, and at which epoch |
-//! | [`late`] | P4: late workers and other moves |
-//! | [`versions`] | P9: of two versions the higher one stays |
+//! | [`late`] | P4: late workers and other migrations |
+//! | [`versions`] | P9: of two versions the higher one wins |
 //! | [`copies`] | P9, P15: exports, imports and scrubbing |
-//! | [`cuts`] | P13: slices that become others |
+//! | [`cuts`] | P13: split and merged slices |
 //! | [`repeats`] | P10: repeated requests, revisions, choices, one register per voter |
 //! | [`polls`] | P11: polls, closings and lanes |
-//! | [`digests`] | P15: what digests and lanes are sums of |
+//! | [`digests`] | P15: what digests and lanes add up |
 //! | [`archives`] | P11, P15, P16: closed polls whose rows are in files |
 //! | [`times`] | P16: opening, expiry, and time that never runs backwards |
 //! | [`tallies`] | counts, marks, usage |
 //! | [`votes`] | batches, limits, rows |
-//! | [`durable`] | P5, P6: nothing undurable is seen, a seal is a barrier |
+//! | [`durable`] | P5, P6: reads show only durable data, a seal is a barrier |
 //!
 //! [`vote_shard_suite!`]: crate::vote_shard_suite
 //! [`vote_shard_gate_suite!`]: crate::vote_shard_gate_suite
@@ -52,32 +52,30 @@ use async_trait::async_trait;
 use crate::VoteShard;
 use crate::testing::SteppedClock;
 
-/// When every fixture's clock begins.
+/// The start time of every fixture's clock.
 pub const START_MS: i64 = 1_794_821_400_000;
 
-/// A shard that is open.
+/// An open shard.
 pub type SharedShard = Arc<dyn VoteShard>;
 
-/// How the suite gets at an engine.
+/// How the suite controls an engine.
 #[async_trait]
 pub trait ShardFixture: Send + Sync + Sized + 'static {
-    /// A place for a shard in which nothing has happened yet, and a clock that
-    /// says [`START_MS`].
+    /// Creates storage for an empty shard, and a clock at [`START_MS`].
     async fn fresh() -> Self;
 
-    /// Opens the shard in that place.
+    /// Opens the shard.
     async fn open(&self) -> SharedShard;
 
-    /// Opens it with room for only so many voters in memory; `None` when the
-    /// engine has no such bound.
+    /// Opens it with a capacity of `voters` in memory; `None` if the engine has
+    /// no such limit.
     async fn open_for(&self, voters: u64) -> Option<SharedShard>;
 
-    /// Closes it, so that it can be opened again.
+    /// Closes it; it can be opened again.
     async fn close(&self, shard: SharedShard);
 
-    /// Stops it as badly as can be done, so that it can be opened again:
-    /// what was answered must be there. Closes it where nothing worse can be
-    /// done.
+    /// Crashes it as badly as the fixture can; it can be opened again, and all
+    /// acknowledged data must be there. Closes it by default.
     async fn crash(&self, shard: SharedShard) {
         self.close(shard).await;
     }
@@ -86,23 +84,23 @@ pub trait ShardFixture: Send + Sync + Sized + 'static {
     fn clock(&self) -> &SteppedClock;
 }
 
-/// Stands between a shard and what makes its writes durable.
+/// Controls when a shard's writes become durable.
 #[async_trait]
 pub trait SyncGate: ShardFixture {
-    /// From now on nothing becomes durable.
+    /// Holds all writes.
     fn hold(&self);
 
-    /// Returns when a write waits at the gate.
-    async fn held(&self);
+    /// Waits until a write is held.
+    async fn wait_until_held(&self);
 
-    /// Lets through what waits, and everything after it.
+    /// Releases held and later writes.
     fn release(&self);
 
-    /// Lets fail what waits, and lets through everything after it.
+    /// Makes held writes fail, and releases later ones.
     fn fail(&self);
 }
 
-/// A fresh, open shard that knows of nothing.
+/// A new, open shard without data.
 async fn start<F: ShardFixture>() -> (F, SharedShard) {
     let fixture = F::fresh().await;
     let shard = fixture.open().await;
@@ -115,7 +113,7 @@ async fn reopen<F: ShardFixture>(fixture: &F, shard: SharedShard) -> SharedShard
     fixture.open().await
 }
 
-/// Lets a shard crash and opens it again.
+/// Crashes a shard and opens it again.
 async fn crash<F: ShardFixture>(fixture: &F, shard: SharedShard) -> SharedShard {
     fixture.crash(shard).await;
     fixture.open().await

@@ -8,25 +8,28 @@ use super::builders::*;
 use super::snapshot::snapshot;
 use super::{ShardFixture, crash, reopen};
 
-/// P11: the same request finds the poll it made, even with another id.
+/// P11: a repeated request finds its poll, even with another id.
 pub async fn a_request_creates_one_poll<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[]).await;
-    let made = shard.create_poll(&at(1), poll(1)).await.unwrap();
+    let made = shard.create_poll(&at_epoch(1), poll(1)).await.unwrap();
     assert_eq!(made, poll(1));
     let again = Poll {
         poll_id: PollId::from_number(2),
         ..changeable(1)
     };
     assert_eq!(
-        shard.create_poll(&at(1), again.clone()).await.unwrap(),
+        shard
+            .create_poll(&at_epoch(1), again.clone())
+            .await
+            .unwrap(),
         made
     );
     let shard = crash(&fixture, shard).await;
-    assert_eq!(shard.create_poll(&at(1), again).await.unwrap(), made);
+    assert_eq!(shard.create_poll(&at_epoch(1), again).await.unwrap(), made);
     assert_eq!(shard.polls(&slice(), None, 9).await.unwrap(), [made]);
 }
 
-/// P11: an id names one poll, whichever request comes with it.
+/// P11: an id identifies one poll, whatever the request.
 pub async fn an_id_names_one_poll<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
     cast(&shard, ballot(&poll(1), "v", 0, 1)).await;
@@ -35,11 +38,14 @@ pub async fn an_id_names_one_poll<F: ShardFixture>() {
         request: RequestId(5),
         ..changeable(1)
     };
-    assert_eq!(shard.create_poll(&at(1), again).await.unwrap(), poll(1));
+    assert_eq!(
+        shard.create_poll(&at_epoch(1), again).await.unwrap(),
+        poll(1)
+    );
     assert_eq!(snapshot(&shard, &slice(), &["v"]).await, before);
 }
 
-/// P11: many attempts at once make one poll.
+/// P11: many concurrent attempts create one poll.
 pub async fn many_attempts_at_once_make_one_poll<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[]).await;
     let mut attempts = tokio::task::JoinSet::new();
@@ -50,7 +56,7 @@ pub async fn many_attempts_at_once_make_one_poll<F: ShardFixture>() {
                 request: RequestId(5),
                 ..poll(number)
             };
-            shard.create_poll(&at(1), attempt).await.unwrap()
+            shard.create_poll(&at_epoch(1), attempt).await.unwrap()
         });
     }
     let made = attempts.join_all().await;
@@ -58,30 +64,30 @@ pub async fn many_attempts_at_once_make_one_poll<F: ShardFixture>() {
     assert_eq!(shard.polls(&slice(), None, 99).await.unwrap(), made[..1]);
 }
 
-/// P11: a poll was created when its shard says so.
+/// P11: the shard's clock sets the creation time.
 pub async fn the_shard_says_when_a_poll_was_created<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[]).await;
     fixture.clock().advance(5_000);
-    let made = shard.create_poll(&at(1), poll(1)).await.unwrap();
+    let made = shard.create_poll(&at_epoch(1), poll(1)).await.unwrap();
     assert_eq!(made.created_at, time(5_000));
     fixture.clock().advance(5_000);
-    let again = shard.create_poll(&at(1), poll(1)).await.unwrap();
+    let again = shard.create_poll(&at_epoch(1), poll(1)).await.unwrap();
     assert_eq!(again, made);
 }
 
-/// P11: a poll is closed once, and takes no votes after it; what was counted
-/// is still told.
+/// P11: a poll is closed once, and accepts no votes afterwards; counted votes
+/// are still reported.
 pub async fn a_poll_is_closed_for_good<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[changeable(1)]).await;
     let poll = changeable(1);
     cast(&shard, ballot(&poll, "v", 0, 1)).await;
     fixture.clock().advance(1_000);
-    let closed = shard.close_poll(&at(1), poll.poll_id).await.unwrap();
+    let closed = shard.close_poll(&at_epoch(1), poll.poll_id).await.unwrap();
     assert_eq!(closed.closed_at, Some(time(1_000)));
     fixture.clock().advance(1_000);
     let before = snapshot(&shard, &slice(), &["v"]).await;
     assert_eq!(before.tallies[0].closed_at, Some(time(1_000)));
-    let again = shard.close_poll(&at(1), poll.poll_id).await.unwrap();
+    let again = shard.close_poll(&at_epoch(1), poll.poll_id).await.unwrap();
     assert_eq!(again, closed);
     let shard = reopen(&fixture, shard).await;
     for (asked, expected) in [
@@ -105,7 +111,7 @@ pub async fn widening_only_adds_lanes<F: ShardFixture>() {
     }
     for (asked, lanes) in [(5, 10), (10, 10), (64, 64), (20, 64)] {
         let widened = shard
-            .widen_lanes(&at(1), poll.poll_id, asked)
+            .widen_lanes(&at_epoch(1), poll.poll_id, asked)
             .await
             .unwrap();
         assert_eq!(widened.spec.options.lanes, lanes);
@@ -124,8 +130,8 @@ pub async fn widening_only_adds_lanes<F: ShardFixture>() {
     assert_eq!(after, before);
 }
 
-/// P11: narrowing only takes lanes away, in one step: whoever votes, changes or
-/// withdraws before and after it, nothing is lost or counted twice. A closed
+/// P11: narrowing only removes lanes, in one step: with votes, changes and
+/// withdrawals before and after it, none is lost or counted twice. A closed
 /// poll keeps its lanes.
 pub async fn narrowing_loses_no_vote<F: ShardFixture>() {
     let mut poll = changeable(1);
@@ -136,7 +142,7 @@ pub async fn narrowing_loses_no_vote<F: ShardFixture>() {
     }
     for (asked, lanes) in [(100, 64), (64, 64), (7, 7), (20, 7), (0, 1)] {
         let narrowed = shard
-            .narrow_lanes(&at(1), poll.poll_id, asked)
+            .narrow_lanes(&at_epoch(1), poll.poll_id, asked)
             .await
             .unwrap();
         assert_eq!(narrowed.spec.options.lanes, lanes);
@@ -147,20 +153,26 @@ pub async fn narrowing_loses_no_vote<F: ShardFixture>() {
         shard = crash(&fixture, shard).await;
         assert_eq!(snapshot(&shard, &slice(), &["v1", "v2"]).await, before);
     }
-    shard.widen_lanes(&at(1), poll.poll_id, 9).await.unwrap();
+    shard
+        .widen_lanes(&at_epoch(1), poll.poll_id, 9)
+        .await
+        .unwrap();
     for n in 0..30 {
         cast(&shard, withdrawal(&poll, &format!("v{n}"), n % 3, 2)).await;
     }
     let none = shard.lanes(&slice(), poll.poll_id).await.unwrap();
     assert_eq!(none, vec![vec![0; 9]; 3]);
-    shard.close_poll(&at(1), poll.poll_id).await.unwrap();
-    let closed = shard.narrow_lanes(&at(1), poll.poll_id, 2).await.unwrap();
+    shard.close_poll(&at_epoch(1), poll.poll_id).await.unwrap();
+    let closed = shard
+        .narrow_lanes(&at_epoch(1), poll.poll_id, 2)
+        .await
+        .unwrap();
     assert_eq!(closed.spec.options.lanes, 9);
 }
 
-/// P11: who asks is told which polls expect many voters, as long as they are
-/// open and owned here.
-pub async fn awaited_polls_are_told<F: ShardFixture>() {
+/// P11: lists the polls that expect many voters, while they are open and owned
+/// here.
+pub async fn awaited_polls_are_listed<F: ShardFixture>() {
     let awaited = |number, voters, closes| {
         let mut poll = poll(number);
         poll.spec.expected_voters = Some(voters);
@@ -173,14 +185,14 @@ pub async fn awaited_polls_are_told<F: ShardFixture>() {
         awaited(3, 999, 700_000),
     );
     let (fixture, shard) = owner::<F>(&[one.clone(), two.clone(), few, poll(4)]).await;
-    let other = at_of("other", 1);
+    let other = fenced_slice("other", 1);
     shard.adopt(&other).await.unwrap();
     let elsewhere = shard.create_poll(&other, awaited(5, 2_000, 850_000)).await;
     let answer = |polls: Vec<(SliceId, Poll)>| -> Vec<_> {
         let answer = polls.into_iter();
         answer.map(|(slice, poll)| (slice, poll.poll_id)).collect()
     };
-    let third = (slice_of("other"), elsewhere.unwrap().poll_id);
+    let third = (slice_for("other"), elsewhere.unwrap().poll_id);
     let all = [
         (slice(), two.poll_id),
         third.clone(),
@@ -193,13 +205,13 @@ pub async fn awaited_polls_are_told<F: ShardFixture>() {
         all[..1]
     );
     assert_eq!(answer(shard.awaited_polls(5_001, 9).await.unwrap()), []);
-    shard.close_poll(&at(1), two.poll_id).await.unwrap();
+    shard.close_poll(&at_epoch(1), two.poll_id).await.unwrap();
     assert_eq!(
         answer(shard.awaited_polls(1_000, 9).await.unwrap()),
         all[1..]
     );
-    shard.seal(&at(2), &token("m", 1)).await.unwrap();
-    shard.retire(&at(2), &token("m", 1)).await.unwrap();
+    shard.seal(&at_epoch(2), &token("m", 1)).await.unwrap();
+    shard.retire(&at_epoch(2), &token("m", 1)).await.unwrap();
     assert_eq!(
         answer(shard.awaited_polls(1_000, 9).await.unwrap()),
         [third]
@@ -228,13 +240,13 @@ pub async fn polls_come_in_the_order_of_their_ids<F: ShardFixture>() {
     let between = Some(PollId::from_number(4));
     let rest = shard.polls(&slice(), between, 1).await.unwrap();
     assert_eq!(rest, [poll(5)]);
-    assert_eq!(shard.polls(&slice_of("other"), None, 9).await.unwrap(), []);
+    assert_eq!(shard.polls(&slice_for("other"), None, 9).await.unwrap(), []);
 }
 
-/// P11: what is not there is not found, whatever is asked of it.
+/// P11: no operation finds an unknown poll.
 pub async fn an_unknown_poll_is_not_found<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
-    let (id, one) = (poll(2).poll_id, at(1));
+    let (id, one) = (poll(2).poll_id, at_epoch(1));
     let outcomes = [
         shard.poll(&slice(), id).await.map(drop),
         shard.tally(&slice(), id).await.map(drop),
@@ -249,13 +261,16 @@ pub async fn an_unknown_poll_is_not_found<F: ShardFixture>() {
     }
 }
 
-/// P11: polls are as they were after the shard was closed, or crashed.
+/// P11: polls survive a restart and a crash.
 pub async fn polls_survive_reopening<F: ShardFixture>() {
     let mut scheduled = choices(2, 3, true);
     scheduled.spec.title = Some("Später \"oder\" nie\n".to_owned());
     scheduled.spec.opening_time = Some(time(60_000));
     let (fixture, shard) = owner::<F>(&[poll(1), scheduled, poll(3)]).await;
-    shard.close_poll(&at(1), poll(3).poll_id).await.unwrap();
+    shard
+        .close_poll(&at_epoch(1), poll(3).poll_id)
+        .await
+        .unwrap();
     cast(&shard, ballot(&poll(1), "v", 2, 1)).await;
     let before = snapshot(&shard, &slice(), &["v"]).await;
     let shard = reopen(&fixture, shard).await;

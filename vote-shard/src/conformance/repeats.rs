@@ -1,5 +1,5 @@
-//! P10: a request is answered once, whatever happens in between; a voter is
-//! one register.
+//! P10: a request gets one answer, whatever happens in between; a voter is one
+//! register.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,11 +9,11 @@ use ballast_domain::slicing::HashRange;
 
 use super::builders::*;
 use super::ledger::{BallotLedger, Random};
-use super::snapshot::{read_out, snapshot};
+use super::snapshot::{read_all_rows, snapshot};
 use super::{ShardFixture, SharedShard, crash, reopen, start};
 
-/// P10: the same vote again is `already`, another one is refused with what
-/// was chosen, and neither changes anything.
+/// P10: the same vote again is `already`, another one is refused with the
+/// chosen items, and neither changes anything.
 pub async fn a_vote_counts_once<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
     assert_eq!(cast(&shard, ballot(&poll(1), "v", 1, 1)).await, counted(1));
@@ -22,13 +22,13 @@ pub async fn a_vote_counts_once<F: ShardFixture>() {
         let again = cast(&shard, ballot(&poll(1), "v", 1, request)).await;
         assert_eq!(again, already(1));
         let other = cast(&shard, ballot(&poll(1), "v", 0, 10 + request)).await;
-        assert_eq!(other, has_voted(&poll(1), &[1]));
+        assert_eq!(other, refused_as_already_voted(&poll(1), &[1]));
     }
     assert_eq!(snapshot(&shard, &slice(), &["v"]).await, before);
 }
 
-/// P10: a repeated request gets its first answer and changes nothing, also
-/// when the row has changed since, whatever the repetition asks for.
+/// P10: a repeated request gets its first answer and changes nothing, also if
+/// the row has changed since, whatever the repetition contains.
 pub async fn a_repeated_request_gets_its_first_answer<F: ShardFixture>() {
     let poll = changeable(1);
     let (_fixture, shard) = owner::<F>(std::slice::from_ref(&poll)).await;
@@ -45,7 +45,7 @@ pub async fn a_repeated_request_gets_its_first_answer<F: ShardFixture>() {
     let stale = demanding(7, first);
     assert_eq!(cast(&shard, stale).await, counted(1));
     assert_eq!(snapshot(&shard, &slice(), &["v"]).await, before);
-    // Another voter's request of the same name is another request.
+    // Another voter's request with the same id is a different request.
     assert_eq!(cast(&shard, ballot(&poll, "w", 0, 1)).await, counted(1));
 }
 
@@ -60,7 +60,7 @@ pub async fn a_request_repeated_within_a_batch_is_answered_once<F: ShardFixture>
         ballot(&poll, "v", 0, 1),
         ballot(&poll, "v", 1, 3),
     ];
-    let verdicts = shard.cast(&at(1), &batch).await.unwrap();
+    let verdicts = shard.cast(&at_epoch(1), &batch).await.unwrap();
     let expected = [counted(1), counted(1), counted(2), counted(1), already(2)];
     assert_eq!(verdicts, expected);
     let tally = shard.tally(&slice(), poll.poll_id).await.unwrap();
@@ -75,7 +75,7 @@ async fn six_changes(shard: &SharedShard, poll: &Poll) {
     }
 }
 
-/// The last four requests are known, an older one is judged anew.
+/// The last four requests are remembered, an older one is judged again.
 async fn assert_four_are_remembered(shard: &SharedShard, epoch: u64, poll: &Poll) {
     for request in 3..=6 {
         let again = cast_at(shard, epoch, ballot(poll, "v", 2, request)).await;
@@ -101,7 +101,7 @@ pub async fn the_last_four_requests_are_remembered<F: ShardFixture>() {
     assert_four_are_remembered(&shard, 1, &changeable(1)).await;
 }
 
-/// P10: also after the shard was closed, or crashed.
+/// P10: also after a restart and a crash.
 pub async fn requests_are_remembered_across_reopening<F: ShardFixture>() {
     let polls = [changeable(1), poll(2)];
     let (fixture, mut shard) = owner::<F>(&polls).await;
@@ -118,29 +118,29 @@ pub async fn requests_are_remembered_across_reopening<F: ShardFixture>() {
         assert_eq!(cast(&shard, ballot(&polls[1], "v", 1, 2)).await, already(1));
         assert_eq!(
             cast(&shard, ballot(&polls[1], "v", 0, 3)).await,
-            has_voted(&polls[1], &[1])
+            refused_as_already_voted(&polls[1], &[1])
         );
     }
     assert_four_are_remembered(&shard, 1, &polls[0]).await;
 }
 
 /// P10: also on the shard that the slice has moved to.
-pub async fn requests_are_remembered_across_a_move<F: ShardFixture>() {
+pub async fn requests_are_remembered_across_a_migration<F: ShardFixture>() {
     let polls = [changeable(1), poll(2)];
     let (_one, source) = owner::<F>(&polls).await;
     six_changes(&source, &polls[0]).await;
     cast(&source, ballot(&polls[1], "v", 1, 1)).await;
     let m = token("m", 1);
-    source.seal(&at(2), &m).await.unwrap();
+    source.seal(&at_epoch(2), &m).await.unwrap();
     let (two, target) = start::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
     target
-        .prepare(&at(2), &m, key, HashRange::WHOLE)
+        .prepare(&at_epoch(2), &m, key, HashRange::WHOLE)
         .await
         .unwrap();
-    let rows = read_out(&source, &slice(), &["v"]).await;
+    let rows = read_all_rows(&source, &slice(), &["v"]).await;
     target.import(&slice(), &m, &rows).await.unwrap();
-    target.activate(&at(2), &m).await.unwrap();
+    target.activate(&at_epoch(2), &m).await.unwrap();
     let target = reopen(&two, target).await;
     let repeated = cast_at(&target, 2, ballot(&polls[1], "v", 1, 1)).await;
     assert_eq!(repeated, counted(1));
@@ -149,8 +149,8 @@ pub async fn requests_are_remembered_across_a_move<F: ShardFixture>() {
     assert_four_are_remembered(&target, 2, &polls[0]).await;
 }
 
-/// P10: a ballot that demands a revision counts only at that one; 0 means
-/// that there is no row.
+/// P10: a ballot that requires a revision counts only at that one; 0 means that
+/// there is no row.
 pub async fn a_demanded_revision_must_be_the_row_s<F: ShardFixture>() {
     let poll = changeable(1);
     let (_fixture, shard) = owner::<F>(std::slice::from_ref(&poll)).await;
@@ -171,7 +171,7 @@ pub async fn a_demanded_revision_must_be_the_row_s<F: ShardFixture>() {
     }
     let withdrawn = demanding(2, withdrawal(&poll, "v", 1, 90));
     assert_eq!(cast(&shard, withdrawn).await, counted(3));
-    // A row that holds nothing is still a row.
+    // An empty row is still a row.
     let first = demanding(0, ballot(&poll, "v", 1, 91));
     assert_eq!(cast(&shard, first).await, changed(3));
 }
@@ -184,7 +184,7 @@ pub async fn several_choices_share_one_row<F: ShardFixture>() {
         (2, counted(1)),
         (0, counted(2)),
         (2, already(2)),
-        (1, has_voted(&fixed, &[0, 2])),
+        (1, refused_as_already_voted(&fixed, &[0, 2])),
     ] {
         let request = 10 + u64::from(item) + u64::from(expected == already(2)) * 10;
         assert_eq!(
@@ -199,7 +199,7 @@ pub async fn several_choices_share_one_row<F: ShardFixture>() {
     }
     assert_eq!(
         cast(&shard, ballot(&free, "v", 1, 3)).await,
-        has_voted(&free, &[0, 2])
+        refused_as_already_voted(&free, &[0, 2])
     );
     assert_eq!(
         cast(&shard, withdrawal(&free, "v", 1, 4)).await,
@@ -242,9 +242,9 @@ pub async fn a_vote_is_changed_and_withdrawn<F: ShardFixture>() {
     assert_eq!(counts(shard.clone()).await, (vec![1, 1, 0], 2));
 }
 
-/// P10: many clients at once, each voter one register: what they are told
-/// fits one order of changes per voter, in which no answer is older than one
-/// that was given before its question.
+/// P10: with many concurrent clients each voter is one register: the answers
+/// fit one order of changes per voter, in which no answer is older than one
+/// given before its request.
 pub async fn each_voter_is_a_linearizable_register<F: ShardFixture>() {
     let polls = [changeable(1), poll(2), choices(3, 2, false)];
     let (fixture, shard) = owner::<F>(&polls).await;
@@ -269,7 +269,7 @@ pub async fn each_voter_is_a_linearizable_register<F: ShardFixture>() {
                     _ => asked,
                 };
                 let started = ledger.lock().unwrap().start(&asked);
-                let outcome = shard.cast(&at(1), std::slice::from_ref(&asked)).await;
+                let outcome = shard.cast(&at_epoch(1), std::slice::from_ref(&asked)).await;
                 let verdict = outcome.unwrap().remove(0);
                 ledger.lock().unwrap().finish(started, Some(&verdict));
                 let started = ledger
@@ -290,5 +290,5 @@ pub async fn each_voter_is_a_linearizable_register<F: ShardFixture>() {
     }
     let shard = crash(&fixture, shard).await;
     let mut ledger = Arc::try_unwrap(ledger).ok().unwrap().into_inner().unwrap();
-    super::ledger::audit(&mut ledger, &shard, &at(1)).await;
+    super::ledger::audit(&mut ledger, &shard, &at_epoch(1)).await;
 }

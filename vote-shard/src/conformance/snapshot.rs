@@ -1,4 +1,4 @@
-//! All that can be seen of a slice, and its rows read out one by one.
+//! A slice's complete visible state, and its rows read one by one.
 
 use ballast_domain::PollId;
 use ballast_domain::poll::Poll;
@@ -11,7 +11,7 @@ use crate::shard::{
     VoterRow,
 };
 
-/// All that can be seen of a slice through the trait. Marks are left out: they
+/// A slice's complete state as visible through the trait, without marks: these
 /// only have to grow.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct SliceSnapshot {
@@ -24,7 +24,7 @@ pub(super) struct SliceSnapshot {
     pub(super) digest: SliceDigest,
 }
 
-/// Looks at everything in a slice, and at the rows of these voters.
+/// Reads everything in a slice, and the rows of these voters.
 pub(super) async fn snapshot(
     shard: &SharedShard,
     slice: &SliceId,
@@ -66,8 +66,8 @@ pub(super) async fn rows(
     rows
 }
 
-/// The digest of a poll and its rows, computed from them.
-pub(super) fn digest_of(key: &SliceKey, poll: &PollRow, rows: &[VoterRow]) -> Digest {
+/// Computes the digest of a poll from its rows.
+pub(super) fn expected_digest(key: &SliceKey, poll: &PollRow, rows: &[VoterRow]) -> Digest {
     let mut digest = Digest::default();
     digest.add(key.hash_poll(poll));
     for row in rows {
@@ -87,11 +87,11 @@ pub(super) async fn digest(shard: &SharedShard, slice: &SliceId, poll: PollId) -
     own.expect("the poll has a digest").1
 }
 
-/// A slice's polls and the rows of these voters, as an export would give them.
+/// Reads a slice's polls and these voters' rows, in the form of an export.
 ///
-/// A poll's version is not to be seen through the trait: it is the one with
-/// which the poll's digest comes out, and there must be one.
-pub(super) async fn read_out(
+/// The trait does not expose a poll's version: search for the one that gives
+/// the poll's digest; it must exist.
+pub(super) async fn read_all_rows(
     shard: &SharedShard,
     slice: &SliceId,
     voters: &[&str],
@@ -104,7 +104,7 @@ pub(super) async fn read_out(
         let row = (1..=20)
             .flat_map(|epoch| (1..=20).map(move |revision| (Epoch(epoch), revision)))
             .map(|(epoch, revision)| poll_row(poll.clone(), RowVersion { epoch, revision }))
-            .find(|row| digest_of(&key, row, &rows) == kept);
+            .find(|row| expected_digest(&key, row, &rows) == kept);
         let row = row.expect("the digest is that of the rows");
         changes.push(ExportedRow::Poll(row));
         changes.extend(rows.into_iter().map(ExportedRow::Voter));
@@ -112,7 +112,7 @@ pub(super) async fn read_out(
     changes
 }
 
-/// A poll's row with a version, with nothing carried over.
+/// A poll's row with this version and no imported counts.
 pub(super) fn poll_row(poll: Poll, version: RowVersion) -> PollRow {
     PollRow {
         carried: vec![0; poll.spec.items.len()],

@@ -1,4 +1,4 @@
-//! Which cases there are: one test for each.
+//! The list of cases: one test each.
 
 /// The cases of every engine, for a [`ShardFixture`](crate::conformance::ShardFixture).
 #[macro_export]
@@ -6,11 +6,11 @@ macro_rules! vote_shard_suite {
     ($fixture:ty) => {
         $crate::vote_shard_cases! { $fixture:
             fence {
-                a_slice_nobody_was_told_of_takes_no_write
-                a_slice_is_founded_only_at_the_first_epoch
-                founding_what_is_known_changes_nothing
-                only_the_owner_at_the_very_epoch_takes_a_write
-                only_founding_and_preparing_make_a_record
+                an_unknown_slice_accepts_no_write
+                a_slice_is_adopted_only_at_the_first_epoch
+                adopting_a_known_slice_changes_nothing
+                only_the_owner_at_exactly_its_epoch_accepts_a_write
+                only_adopting_and_preparing_create_a_record
                 a_prepared_slice_is_owned_when_it_is_activated
                 a_record_outlives_its_data
                 the_epoch_never_falls
@@ -21,13 +21,13 @@ macro_rules! vote_shard_suite {
             late {
                 a_late_worker_is_refused_at_every_step
                 a_newer_worker_shuts_out_the_older_one
-                another_move_is_refused
+                another_migration_is_refused
                 only_what_is_not_owned_is_purged
                 a_slice_is_purged_in_portions
                 only_an_importing_slice_is_imported_into
                 every_step_can_be_repeated
-                what_was_ordered_before_a_move_was_called_off_comes_too_late
-                a_copy_that_was_kept_is_taken_up_again
+                commands_of_a_cancelled_migration_are_stale
+                a_kept_copy_is_reused
                 a_slice_moves_there_and_back
             }
             versions {
@@ -35,9 +35,9 @@ macro_rules! vote_shard_suite {
                 a_poll_is_taken_only_when_its_version_is_higher
                 a_copy_equals_its_source_and_importing_twice_changes_nothing
                 the_order_of_imports_does_not_matter
-                versions_go_on_after_a_move
+                versions_continue_after_a_migration
                 a_row_waits_for_its_poll
-                carried_votes_are_counted_once
+                imported_counts_are_counted_once
                 an_erased_voter_cannot_vote_twice
             }
             copies {
@@ -53,13 +53,13 @@ macro_rules! vote_shard_suite {
             cuts {
                 a_split_changes_nothing_but_the_slice
                 a_merge_joins_what_was_split
-                a_cut_can_be_repeated
-                a_late_cut_is_refused
-                what_does_not_fit_is_not_cut
+                a_recut_can_be_repeated
+                a_late_recut_is_refused
+                a_recut_with_mismatched_ranges_is_refused
                 a_poll_must_belong_to_its_slice
                 a_parent_is_gone_for_good
                 a_child_moves_like_any_slice
-                a_cut_tells_the_counts_anew
+                a_recut_publishes_the_counts_again
                 an_archived_poll_keeps_its_file
             }
             repeats {
@@ -68,7 +68,7 @@ macro_rules! vote_shard_suite {
                 a_request_repeated_within_a_batch_is_answered_once
                 the_last_four_requests_are_remembered
                 requests_are_remembered_across_reopening
-                requests_are_remembered_across_a_move
+                requests_are_remembered_across_a_migration
                 a_demanded_revision_must_be_the_row_s
                 several_choices_share_one_row
                 a_vote_is_changed_and_withdrawn
@@ -82,7 +82,7 @@ macro_rules! vote_shard_suite {
                 a_poll_is_closed_for_good
                 widening_only_adds_lanes
                 narrowing_loses_no_vote
-                awaited_polls_are_told
+                awaited_polls_are_listed
                 polls_come_in_the_order_of_their_ids
                 an_unknown_poll_is_not_found
                 polls_survive_reopening
@@ -95,10 +95,10 @@ macro_rules! vote_shard_suite {
                 every_poll_has_a_digest
                 a_slice_s_digest_is_the_sum_over_its_polls
                 a_slice_s_digest_follows_copies_and_removals
-                what_is_ready_is_only_added_to
+                a_ready_slice_only_gains_rows
             }
             archives {
-                only_the_rows_of_a_closed_poll_give_way_to_a_file
+                only_matching_rows_of_a_closed_poll_are_replaced_by_a_file
                 an_archived_poll_keeps_its_counts
                 a_shard_does_not_guess_what_a_file_holds
                 a_poll_is_archived_once
@@ -120,8 +120,8 @@ macro_rules! vote_shard_suite {
                 a_tally_counts_votes_and_voters
                 mark_zero_gives_all_open_polls
                 a_mark_gives_what_changed_after_it
-                who_follows_the_marks_sees_every_total
-                nothing_is_told_when_nothing_changed
+                a_follower_of_marks_sees_every_total
+                nothing_is_published_when_nothing_changed
                 totals_are_exact_after_reopening
                 a_purged_poll_has_no_tally
                 usage_counts_what_is_there
@@ -131,7 +131,7 @@ macro_rules! vote_shard_suite {
                 an_empty_batch_has_no_verdicts
                 the_largest_batch_is_judged
                 many_clients_at_once_are_counted_once_each
-                a_row_tells_its_story
+                a_row_records_choices_revisions_requests_and_time
                 a_full_shard_takes_no_new_voters
             }
         }
@@ -150,11 +150,11 @@ macro_rules! vote_shard_gate_suite {
                 no_answer_precedes_the_poll_it_depends_on
                 no_answer_precedes_the_fence_it_depends_on
                 no_answer_precedes_the_removal_it_depends_on
-                no_answer_precedes_the_cut_it_depends_on
-                a_cut_that_failed_leaves_its_parent_sealed
-                an_export_has_nothing_that_is_not_durable
-                a_failed_write_is_told_to_all_who_depend_on_it
-                what_was_answered_before_a_failure_stays
+                no_answer_precedes_the_recut_it_depends_on
+                a_failed_recut_leaves_its_parent_sealed
+                an_export_contains_only_durable_data
+                a_failed_write_fails_all_dependent_answers
+                acknowledged_answers_survive_a_failure
                 a_seal_waits_for_the_writes_before_it
                 a_seal_after_a_failed_write_is_final
             }
@@ -178,7 +178,7 @@ macro_rules! vote_shard_cases {
 
 #[cfg(test)]
 mod tests {
-    /// Cases are public, so the compiler does not miss one that is not listed.
+    /// Cases are public, so the compiler does not detect unlisted ones.
     #[test]
     fn every_case_is_listed() {
         let listed = include_str!("suite.rs");

@@ -1,4 +1,4 @@
-//! Counts, the marks by which they are followed, and usage.
+//! Counts, marks for followers, and usage.
 
 use std::collections::BTreeMap;
 
@@ -12,10 +12,10 @@ use crate::shard::{SliceKey, Tally};
 async fn since(shard: &SharedShard, seen: u64) -> (u64, Vec<Tally>) {
     let most = std::time::Duration::from_secs(60);
     let waited = tokio::time::timeout(most, shard.tallies_since(seen)).await;
-    waited.expect("there is something to tell").unwrap()
+    waited.expect("there should be a change").unwrap()
 }
 
-/// What is told of each poll, the later over the earlier.
+/// The latest total per poll.
 fn totals(tallies: &[Tally]) -> BTreeMap<PollId, u64> {
     let totals = tallies.iter().map(|tally| (tally.poll, tally.total()));
     totals.collect()
@@ -41,7 +41,7 @@ pub async fn a_tally_counts_votes_and_voters<F: ShardFixture>() {
     assert_eq!((tally.total(), tally.closed_at), (3, None));
 }
 
-/// Mark 0 gives all open polls, also those without votes.
+/// Mark 0 returns all open polls, also those without votes.
 pub async fn mark_zero_gives_all_open_polls<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1), poll(2), poll(3)]).await;
     cast(&shard, ballot(&poll(2), "v", 0, 1)).await;
@@ -51,8 +51,8 @@ pub async fn mark_zero_gives_all_open_polls<F: ShardFixture>() {
     assert_eq!(totals(&tallies), expected);
 }
 
-/// A mark gives what changed after it and nothing else, the latest counts
-/// only.
+/// A mark returns what changed after it and nothing else, with the latest
+/// counts only.
 pub async fn a_mark_gives_what_changed_after_it<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1), poll(2), poll(3)]).await;
     let (mark, _) = since(&shard, 0).await;
@@ -62,15 +62,15 @@ pub async fn a_mark_gives_what_changed_after_it<F: ShardFixture>() {
     let (next, tallies) = since(&shard, mark).await;
     assert!(next > mark);
     assert_eq!(totals(&tallies), BTreeMap::from([(id(2), 5)]));
-    assert_eq!(tallies.len(), 1, "a poll is told of once");
-    shard.close_poll(&at(1), id(3)).await.unwrap();
+    assert_eq!(tallies.len(), 1, "each poll is reported once");
+    shard.close_poll(&at_epoch(1), id(3)).await.unwrap();
     let (_, tallies) = since(&shard, next).await;
     assert_eq!(totals(&tallies), BTreeMap::from([(id(3), 0)]));
     assert_eq!(tallies[0].closed_at, Some(time(0)));
 }
 
-/// Waiting ends with a change, and whoever follows the marks misses nothing.
-pub async fn who_follows_the_marks_sees_every_total<F: ShardFixture>() {
+/// Waiting ends with a change, and a follower of marks misses nothing.
+pub async fn a_follower_of_marks_sees_every_total<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
     let follower = {
         let shard = shard.clone();
@@ -90,14 +90,14 @@ pub async fn who_follows_the_marks_sees_every_total<F: ShardFixture>() {
     };
     for n in 0..100 {
         let both = [1, 2].map(|number| ballot(&poll(number), &format!("v{n}"), 0, 1));
-        shard.cast(&at(1), &both).await.unwrap();
+        shard.cast(&at_epoch(1), &both).await.unwrap();
     }
     let known = follower.await.unwrap();
     assert_eq!(known, BTreeMap::from([(id(1), 100), (id(2), 100)]));
 }
 
-/// What is refused or was there already is no change to be told.
-pub async fn nothing_is_told_when_nothing_changed<F: ShardFixture>() {
+/// A refused or repeated vote publishes nothing.
+pub async fn nothing_is_published_when_nothing_changed<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
     cast(&shard, ballot(&poll(1), "v", 0, 1)).await;
     let (mark, _) = since(&shard, 0).await;
@@ -109,8 +109,8 @@ pub async fn nothing_is_told_when_nothing_changed<F: ShardFixture>() {
     assert_eq!(totals(&tallies), BTreeMap::from([(id(2), 1)]));
 }
 
-/// After reopening, mark 0 gives exact totals, and what changes then is told
-/// to whoever goes on from a mark given before or after it.
+/// After a restart, mark 0 returns exact totals, and followers with older or
+/// newer marks get later changes.
 pub async fn totals_are_exact_after_reopening<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
     for n in 0..7 {
@@ -132,36 +132,35 @@ pub async fn totals_are_exact_after_reopening<F: ShardFixture>() {
     assert_eq!((tally.counts, tally.voters), (vec![7, 0, 0], 7));
 }
 
-/// A poll that was purged is not told of any more.
+/// A purged poll is not published.
 pub async fn a_purged_poll_has_no_tally<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
-    shard.adopt(&at_of("other", 1)).await.unwrap();
+    shard.adopt(&fenced_slice("other", 1)).await.unwrap();
     shard
-        .create_poll(&at_of("other", 1), poll(2))
+        .create_poll(&fenced_slice("other", 1), poll(2))
         .await
         .unwrap();
     let m = token("m", 1);
-    shard.seal(&at(2), &m).await.unwrap();
-    shard.retire(&at(2), &m).await.unwrap();
-    shard.purge(&at(2), &m, 9).await.unwrap();
+    shard.seal(&at_epoch(2), &m).await.unwrap();
+    shard.retire(&at_epoch(2), &m).await.unwrap();
+    shard.purge(&at_epoch(2), &m, 9).await.unwrap();
     shard
-        .cast(&at_of("other", 1), &[ballot(&poll(2), "v", 0, 1)])
+        .cast(&fenced_slice("other", 1), &[ballot(&poll(2), "v", 0, 1)])
         .await
         .unwrap();
     let (_, tallies) = since(&shard, 0).await;
     assert_eq!(totals(&tallies), BTreeMap::from([(id(2), 1)]));
 }
 
-/// Usage counts slices that are owned, polls that are held, and voters of
-/// open polls.
+/// Usage counts owned slices, stored polls, and voters of open polls.
 pub async fn usage_counts_what_is_there<F: ShardFixture>() {
     let (fixture, shard) = start::<F>().await;
     let usage = shard.usage().await;
     assert_eq!((usage.trouble, usage.slices, usage.polls), (None, 0, 0));
-    shard.adopt(&at(1)).await.unwrap();
-    shard.adopt(&at_of("other", 1)).await.unwrap();
-    shard.create_poll(&at(1), poll(1)).await.unwrap();
-    shard.create_poll(&at(1), poll(2)).await.unwrap();
+    shard.adopt(&at_epoch(1)).await.unwrap();
+    shard.adopt(&fenced_slice("other", 1)).await.unwrap();
+    shard.create_poll(&at_epoch(1), poll(1)).await.unwrap();
+    shard.create_poll(&at_epoch(1), poll(2)).await.unwrap();
     for name in ["v", "w"] {
         cast(&shard, ballot(&poll(1), name, 0, 1)).await;
         cast(&shard, ballot(&poll(1), name, 0, 2)).await;
@@ -169,7 +168,7 @@ pub async fn usage_counts_what_is_there<F: ShardFixture>() {
     let key = SliceKey::from_bytes([9; 32]);
     let m = token("m", 1);
     shard
-        .prepare(&at_of("coming", 2), &m, key, HashRange::WHOLE)
+        .prepare(&fenced_slice("coming", 2), &m, key, HashRange::WHOLE)
         .await
         .unwrap();
     for reopened in [false, true] {
@@ -178,10 +177,10 @@ pub async fn usage_counts_what_is_there<F: ShardFixture>() {
         assert_eq!(counts, (2, 2, 2), "{reopened}");
         assert!(usage.voters_in_memory <= usage.voters_in_memory_max);
     }
-    shard.seal(&at_of("other", 2), &m).await.unwrap();
-    shard.retire(&at_of("other", 2), &m).await.unwrap();
+    shard.seal(&fenced_slice("other", 2), &m).await.unwrap();
+    shard.retire(&fenced_slice("other", 2), &m).await.unwrap();
     assert_eq!(shard.usage().await.slices, 1, "one is retired");
-    shard.purge(&at_of("other", 2), &m, 9).await.unwrap();
+    shard.purge(&fenced_slice("other", 2), &m, 9).await.unwrap();
     let shard = reopen(&fixture, shard).await;
     let usage = shard.usage().await;
     assert_eq!((usage.slices, usage.polls), (1, 2), "and gone");

@@ -1,4 +1,4 @@
-//! P16: when votes are taken, and that time never runs backwards.
+//! P16: when votes are accepted, and that time never runs backwards.
 
 use ballast_domain::bounds::ARRIVAL_ALLOWANCE_MS;
 use ballast_domain::poll::{Ballot, BallotRefusal, Poll};
@@ -16,7 +16,7 @@ fn arriving(at: i64, ballot: Ballot) -> Ballot {
     }
 }
 
-/// Waits until the shard has closed a poll by itself; says when it closed.
+/// Waits until the shard has closed a poll by itself; returns when it closed.
 async fn closed_by_itself(shard: &SharedShard, slice: &SliceId, poll: PollId) -> Timestamp {
     let waiting = async {
         let mut seen = 0;
@@ -36,7 +36,7 @@ async fn closed_by_itself(shard: &SharedShard, slice: &SliceId, poll: PollId) ->
     waited.expect("the poll should close by itself")
 }
 
-/// P16: a poll takes votes from its opening time on.
+/// P16: a poll accepts votes from its opening time on.
 pub async fn a_scheduled_poll_opens_in_time<F: ShardFixture>() {
     let mut scheduled = poll(1);
     scheduled.spec.opening_time = Some(time(60_000));
@@ -51,8 +51,8 @@ pub async fn a_scheduled_poll_opens_in_time<F: ShardFixture>() {
     assert_eq!(cast(&shard, in_time).await, counted(1));
 }
 
-/// P16: a vote is judged by when it arrived, within the allowance, and never
-/// by a time to come.
+/// P16: a vote is judged by its arrival time, within the allowance, and never
+/// by a future time.
 pub async fn a_vote_is_judged_by_its_arrival_within_the_allowance<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let vote = |name: &str| ballot(&poll(1), name, 0, 1);
@@ -76,7 +76,7 @@ pub async fn a_vote_is_judged_by_its_arrival_within_the_allowance<F: ShardFixtur
     assert_eq!(cast(&shard, just).await, counted(1));
     let row = shard.voter(&slice(), poll(1).poll_id, &voter("just")).await;
     assert_eq!(row.unwrap().unwrap().voted_at, time(HOUR - 1));
-    // The allowance is over: however early it says it arrived.
+    // The allowance has passed, whatever the arrival time.
     fixture.clock().advance(1);
     for arrived in [0, HOUR - 1] {
         let over = arriving(arrived, vote("over"));
@@ -86,8 +86,8 @@ pub async fn a_vote_is_judged_by_its_arrival_within_the_allowance<F: ShardFixtur
     assert_eq!(tally.counts, [3, 0, 0]);
 }
 
-/// P16: the duplicate check comes before the clock: whoever was counted is
-/// told so, however late they ask.
+/// P16: the duplicate check comes before the clock: a counted voter gets that
+/// answer, however late.
 pub async fn a_repetition_is_answered_however_late<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let first = ballot(&poll(1), "v", 0, 1);
@@ -104,13 +104,13 @@ pub async fn a_repetition_is_answered_however_late<F: ShardFixture>() {
     assert_eq!(cast(&shard, ballot(&poll(1), "v", 0, 2)).await, already(1));
 }
 
-/// P16: when its time and the allowance are over, the owner writes that the
-/// poll closed, as of its expiration time, and that stays.
+/// P16: after the expiry and the allowance the owner closes the poll, as of its
+/// expiration time, for good.
 pub async fn an_expired_poll_is_closed_by_its_owner<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1), poll(2)]).await;
     let mut longer = poll(3);
     longer.spec.expiration_time = time(2 * HOUR);
-    shard.create_poll(&at(1), longer).await.unwrap();
+    shard.create_poll(&at_epoch(1), longer).await.unwrap();
     let before = shard.digests(&slice()).await.unwrap();
     fixture.clock().advance(HOUR + ARRIVAL_ALLOWANCE_MS + 1_000);
     for number in [1, 2] {
@@ -127,7 +127,7 @@ pub async fn an_expired_poll_is_closed_by_its_owner<F: ShardFixture>() {
     assert_eq!(snapshot(&shard, &slice(), &[]).await, seen);
 }
 
-/// P16: one that expired is closed after a restart, too.
+/// P16: a poll that expired while the shard was down is closed after a restart.
 pub async fn a_poll_that_expired_meanwhile_is_closed_after_reopening<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     fixture.close(shard).await;
@@ -137,11 +137,15 @@ pub async fn a_poll_that_expired_meanwhile_is_closed_after_reopening<F: ShardFix
     assert_eq!(closed_at, time(HOUR));
 }
 
-/// P16: closed by hand after its time, a poll closed when its time was over.
+/// P16: a poll that is closed manually after its expiry closed at its
+/// expiration time.
 pub async fn a_poll_does_not_close_after_its_expiration<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     fixture.clock().advance(HOUR + 1);
-    let closed = shard.close_poll(&at(1), poll(1).poll_id).await.unwrap();
+    let closed = shard
+        .close_poll(&at_epoch(1), poll(1).poll_id)
+        .await
+        .unwrap();
     assert_eq!(closed.closed_at, Some(time(HOUR)));
 }
 
@@ -149,7 +153,10 @@ pub async fn a_poll_does_not_close_after_its_expiration<F: ShardFixture>() {
 pub async fn nothing_is_accepted_after_the_closing<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     fixture.clock().advance(5_000);
-    shard.close_poll(&at(1), poll(1).poll_id).await.unwrap();
+    shard
+        .close_poll(&at_epoch(1), poll(1).poll_id)
+        .await
+        .unwrap();
     let before = shard.digests(&slice()).await.unwrap();
     for arrived in [0, 4_999, 5_000, 6_000] {
         let late = arriving(arrived, ballot(&poll(1), "v", 0, 1));
@@ -161,8 +168,8 @@ pub async fn nothing_is_accepted_after_the_closing<F: ShardFixture>() {
     assert_eq!(shard.digests(&slice()).await.unwrap(), before);
 }
 
-/// P16: time never runs backwards, though the clock does, also across a
-/// restart: what was written at a time is not followed by an earlier one.
+/// P16: time never runs backwards although the clock does, also across a
+/// restart.
 pub async fn time_never_runs_backwards<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[changeable(1)]).await;
     let poll = changeable(1);
@@ -184,36 +191,36 @@ pub async fn time_never_runs_backwards<F: ShardFixture>() {
     assert_eq!(cast(&shard, late(3)).await, counted(3));
     assert_eq!(voted_at(shard.clone()).await, noon);
     let made = shard
-        .create_poll(&at(1), super::builders::poll(2))
+        .create_poll(&at_epoch(1), super::builders::poll(2))
         .await
         .unwrap();
     assert_eq!(made.created_at, noon);
-    let closed = shard.close_poll(&at(1), poll.poll_id).await.unwrap();
+    let closed = shard.close_poll(&at_epoch(1), poll.poll_id).await.unwrap();
     assert_eq!(closed.closed_at, Some(noon));
 }
 
-/// P16, P6: a sealed slice is final: no poll of it closes by itself, while
-/// polls beside it do. Its new owner closes them.
+/// P16, P6: a sealed slice is final: its polls do not close by themselves,
+/// while those of other slices do. The new owner closes them.
 pub async fn a_sealed_slice_is_not_closed_by_time<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
-    shard.adopt(&at_of("other", 1)).await.unwrap();
+    shard.adopt(&fenced_slice("other", 1)).await.unwrap();
     shard
-        .create_poll(&at_of("other", 1), poll(2))
+        .create_poll(&fenced_slice("other", 1), poll(2))
         .await
         .unwrap();
     let m = token("m", 1);
-    shard.seal(&at(2), &m).await.unwrap();
+    shard.seal(&at_epoch(2), &m).await.unwrap();
     let before = snapshot(&shard, &slice(), &[]).await;
     fixture.clock().advance(HOUR + ARRIVAL_ALLOWANCE_MS + 1_000);
-    closed_by_itself(&shard, &slice_of("other"), poll(2).poll_id).await;
+    closed_by_itself(&shard, &slice_for("other"), poll(2).poll_id).await;
     assert_eq!(snapshot(&shard, &slice(), &[]).await, before);
-    shard.unseal(&at(3), &m).await.unwrap();
+    shard.unseal(&at_epoch(3), &m).await.unwrap();
     fixture.clock().advance(1_000);
     let closed_at = closed_by_itself(&shard, &slice(), poll(1).poll_id).await;
     assert_eq!(closed_at, time(HOUR));
 }
 
-/// P16: a poll without any time left is as closed as any, to everybody.
+/// P16: an expired poll is closed for everybody.
 pub async fn an_expired_poll_takes_no_first_votes<F: ShardFixture>() {
     let short = Poll {
         spec: ballast_domain::poll::PollSpec {

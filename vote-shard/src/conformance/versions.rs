@@ -1,11 +1,11 @@
-//! P9: of two versions of a row the higher one stays, in whatever order and
-//! however often they come.
+//! P9: of two versions of a row the higher one wins, in any order and however
+//! often they arrive.
 
 use ballast_domain::slicing::HashRange;
 use ballast_domain::tenant::Epoch;
 
 use super::builders::*;
-use super::snapshot::{digest_of, poll_row, read_out, snapshot};
+use super::snapshot::{expected_digest, poll_row, read_all_rows, snapshot};
 use super::{ShardFixture, SharedShard, crash, start};
 use crate::shard::{ExportedRow, RowVersion, SliceKey, VoterName, VoterRow};
 
@@ -36,7 +36,7 @@ fn row(name: &str, items: &[u16], version: RowVersion) -> VoterRow {
 async fn importing<F: ShardFixture>(key: SliceKey) -> (F, SharedShard) {
     let (fixture, shard) = start::<F>().await;
     shard
-        .prepare(&at(5), &token("m", 1), key, HashRange::WHOLE)
+        .prepare(&at_epoch(5), &token("m", 1), key, HashRange::WHOLE)
         .await
         .unwrap();
     (fixture, shard)
@@ -49,12 +49,12 @@ async fn import(shard: &SharedShard, changes: &[ExportedRow]) {
         .unwrap();
 }
 
-async fn row_of(shard: &SharedShard, name: &str) -> VoterRow {
+async fn stored_row(shard: &SharedShard, name: &str) -> VoterRow {
     let row = shard.voter(&slice(), poll(1).poll_id, &voter(name)).await;
     row.unwrap().unwrap()
 }
 
-/// P9: a voter's row is taken only when its version is higher: the epoch
+/// P9: a voter's row is imported only if its version is higher: the epoch
 /// first, then the revision.
 pub async fn a_row_is_taken_only_when_its_version_is_higher<F: ShardFixture>() {
     let (_fixture, shard) = importing::<F>(KEY).await;
@@ -79,14 +79,14 @@ pub async fn a_row_is_taken_only_when_its_version_is_higher<F: ShardFixture>() {
         if taken {
             kept = Some(sent);
         }
-        assert_eq!(Some(row_of(&shard, "v").await), kept, "{version:?}");
+        assert_eq!(Some(stored_row(&shard, "v").await), kept, "{version:?}");
         let tally = shard.tally(&slice(), poll(1).poll_id).await.unwrap();
         assert_eq!((tally.total(), tally.voters), (1, 1));
     }
 }
 
-/// P9: a poll's row likewise; what is older reopens nothing and takes no
-/// lanes away.
+/// P9: a poll's row likewise; an older one reopens nothing and removes no
+/// lanes.
 pub async fn a_poll_is_taken_only_when_its_version_is_higher<F: ShardFixture>() {
     let (_fixture, shard) = importing::<F>(KEY).await;
     let mut closed = poll(1);
@@ -113,7 +113,7 @@ pub async fn a_poll_is_taken_only_when_its_version_is_higher<F: ShardFixture>() 
     assert_eq!(lanes[0].len(), 20);
 }
 
-/// A source with something of everything in it.
+/// A source with every kind of row.
 async fn source<F: ShardFixture>() -> (F, SharedShard, Vec<ExportedRow>) {
     let polls = [changeable(1), choices(2, 2, true), poll(3)];
     let (fixture, shard) = owner::<F>(&polls).await;
@@ -135,20 +135,23 @@ async fn source<F: ShardFixture>() -> (F, SharedShard, Vec<ExportedRow>) {
     }
     cast(&shard, withdrawal(&polls[0], "v1", 1, 300)).await;
     cast(&shard, withdrawal(&polls[0], "v2", 2, 300)).await;
-    shard.close_poll(&at(1), polls[2].poll_id).await.unwrap();
     shard
-        .widen_lanes(&at(1), polls[1].poll_id, 32)
+        .close_poll(&at_epoch(1), polls[2].poll_id)
         .await
         .unwrap();
-    shard.seal(&at(5), &token("m", 1)).await.unwrap();
-    let rows = read_out(&shard, &slice(), &VOTERS).await;
+    shard
+        .widen_lanes(&at_epoch(1), polls[1].poll_id, 32)
+        .await
+        .unwrap();
+    shard.seal(&at_epoch(5), &token("m", 1)).await.unwrap();
+    let rows = read_all_rows(&shard, &slice(), &VOTERS).await;
     (fixture, shard, rows)
 }
 
 const VOTERS: [&str; 7] = ["v0", "v1", "v2", "v3", "v4", "v5", "v6"];
 
-/// What must be equal on both sides of a move. Lanes may fall differently;
-/// their sums are in the tallies.
+/// What must be equal on both sides of a migration. Lanes may differ; their
+/// sums are in the tallies.
 async fn contents(shard: &SharedShard) -> super::snapshot::SliceSnapshot {
     let mut seen = snapshot(shard, &slice(), &VOTERS).await;
     seen.fence = None;
@@ -156,8 +159,8 @@ async fn contents(shard: &SharedShard) -> super::snapshot::SliceSnapshot {
     seen
 }
 
-/// P9: what was read out and imported is equal: polls, rows, counts, digests;
-/// and importing it again changes nothing, also after a crash.
+/// P9: an imported copy is equal: polls, rows, counts, digests; importing it
+/// again changes nothing, also after a crash.
 pub async fn a_copy_equals_its_source_and_importing_twice_changes_nothing<F: ShardFixture>() {
     let (_one, source, rows) = source::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
@@ -173,8 +176,8 @@ pub async fn a_copy_equals_its_source_and_importing_twice_changes_nothing<F: Sha
     assert_eq!(contents(&target).await, copied);
 }
 
-/// P9: the order of pages does not matter, nor do older versions that come
-/// late, as when an export is begun again.
+/// P9: the order of pages does not matter, nor do older versions that arrive
+/// late, as in a restarted export.
 pub async fn the_order_of_imports_does_not_matter<F: ShardFixture>() {
     let (_one, source, rows) = source::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
@@ -195,33 +198,34 @@ pub async fn the_order_of_imports_does_not_matter<F: ShardFixture>() {
     assert_eq!(contents(&target).await, contents(&source).await);
 }
 
-/// P9: the new owner goes on from the versions it got: higher epoch, next
-/// revision.
-pub async fn versions_go_on_after_a_move<F: ShardFixture>() {
+/// P9: the new owner continues the versions: higher epoch, next revision.
+pub async fn versions_continue_after_a_migration<F: ShardFixture>() {
     let (_one, source, rows) = source::<F>().await;
     let key = source.slice_key(&slice()).await.unwrap();
     let (_two, target) = importing::<F>(key).await;
     import(&target, &rows).await;
-    target.activate(&at(5), &token("m", 1)).await.unwrap();
-    let before = row_of(&target, "v0").await;
+    target.activate(&at_epoch(5), &token("m", 1)).await.unwrap();
+    let before = stored_row(&target, "v0").await;
     assert_eq!(before.version, version(1, 2));
     let change = ballot(&changeable(1), "v0", 2, 900);
     assert_eq!(cast_at(&target, 5, change).await, counted(3));
-    assert_eq!(row_of(&target, "v0").await.version, version(5, 3));
+    assert_eq!(stored_row(&target, "v0").await.version, version(5, 3));
     let first = ballot(&changeable(1), "new", 2, 901);
     assert_eq!(cast_at(&target, 5, first).await, counted(1));
-    assert_eq!(row_of(&target, "new").await.version, version(5, 1));
-    let closed = target.close_poll(&at(5), poll(1).poll_id).await.unwrap();
+    assert_eq!(stored_row(&target, "new").await.version, version(5, 1));
+    let closed = target
+        .close_poll(&at_epoch(5), poll(1).poll_id)
+        .await
+        .unwrap();
     let mut voters = VOTERS.to_vec();
     voters.push("new");
     let mine = super::snapshot::rows(&target, &slice(), poll(1).poll_id, &voters).await;
-    let expected = digest_of(&key, &poll_row(closed, version(5, 2)), &mine);
+    let expected = expected_digest(&key, &poll_row(closed, version(5, 2)), &mine);
     let digests = target.digests(&slice()).await.unwrap();
     assert_eq!(digests[0], (poll(1).poll_id, expected));
 }
 
-/// P9: a row whose poll is unknown is not taken, and can be sent again when
-/// the poll is there.
+/// P9: a row without its poll is refused, and can be sent again after the poll.
 pub async fn a_row_waits_for_its_poll<F: ShardFixture>() {
     let (_fixture, shard) = importing::<F>(KEY).await;
     let sent = [ExportedRow::Voter(row("v", &[1], version(1, 1)))];
@@ -235,11 +239,11 @@ pub async fn a_row_waits_for_its_poll<F: ShardFixture>() {
     let none = shard.voter(&slice(), poll(1).poll_id, &voter("v")).await;
     assert_eq!(none.unwrap(), None);
     import(&shard, &sent).await;
-    assert_eq!(row_of(&shard, "v").await.items, [1]);
+    assert_eq!(stored_row(&shard, "v").await.items, [1]);
 }
 
-/// P9: votes that were taken over as sums are in the counts, once.
-pub async fn carried_votes_are_counted_once<F: ShardFixture>() {
+/// P9: imported counts are counted once.
+pub async fn imported_counts_are_counted_once<F: ShardFixture>() {
     let (fixture, shard) = importing::<F>(KEY).await;
     let mut carried = poll_row(poll(1), version(1, 1));
     carried.carried = vec![1_503, 0, 7];
@@ -258,8 +262,8 @@ pub async fn carried_votes_are_counted_once<F: ShardFixture>() {
     assert_eq!(sums, [1_503, 1, 7]);
 }
 
-/// P9: a voter whose name was erased is known by the print, cannot vote
-/// twice, and weighs the same in the digest.
+/// P9: an erased voter is recognised by the fingerprint, cannot vote twice, and
+/// weighs the same in the digest.
 pub async fn an_erased_voter_cannot_vote_twice<F: ShardFixture>() {
     let (_one, named) = importing::<F>(KEY).await;
     let (_two, erased) = importing::<F>(KEY).await;
@@ -273,9 +277,12 @@ pub async fn an_erased_voter_cannot_vote_twice<F: ShardFixture>() {
     import(&erased, &[polls, ExportedRow::Voter(without)]).await;
     let digests = named.digests(&slice()).await.unwrap();
     assert_eq!(erased.digests(&slice()).await.unwrap(), digests);
-    erased.activate(&at(5), &token("m", 1)).await.unwrap();
+    erased.activate(&at_epoch(5), &token("m", 1)).await.unwrap();
     let again = ballot(&poll(1), "v", 1, 50);
     assert_eq!(cast_at(&erased, 5, again).await, already(1));
     let other = ballot(&poll(1), "v", 2, 51);
-    assert_eq!(cast_at(&erased, 5, other).await, has_voted(&poll(1), &[1]));
+    assert_eq!(
+        cast_at(&erased, 5, other).await,
+        refused_as_already_voted(&poll(1), &[1])
+    );
 }

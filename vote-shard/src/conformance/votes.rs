@@ -10,8 +10,8 @@ use super::snapshot::snapshot;
 use super::{ShardFixture, crash};
 use crate::shard::{RowVersion, VoterName, VoterRow};
 
-/// A batch is judged in its order, each ballot for itself: polls mixed, some
-/// unknown, some items unknown.
+/// A batch is judged in order, each ballot independently, with mixed and
+/// unknown polls and unknown items.
 pub async fn a_batch_is_judged_ballot_by_ballot<F: ShardFixture>() {
     let (one, two, unknown) = (poll(1), changeable(2), poll(9));
     let (_fixture, shard) = owner::<F>(&[one.clone(), two.clone()]).await;
@@ -35,12 +35,12 @@ pub async fn a_batch_is_judged_ballot_by_ballot<F: ShardFixture>() {
         ballot(&one, "w", 0, 7),
         withdrawal(&two, "v", 1, 8),
     ];
-    let verdicts = shard.cast(&at(1), &batch).await.unwrap();
+    let verdicts = shard.cast(&at_epoch(1), &batch).await.unwrap();
     let expected = [
         counted(1),
         refused(BallotRefusal::PollNotFound),
         counted(1),
-        has_voted(&one, &[0]),
+        refused_as_already_voted(&one, &[0]),
         refused(BallotRefusal::ItemNotFound),
         counted(2),
         refused(BallotRefusal::ItemNotFound),
@@ -59,20 +59,20 @@ pub async fn a_batch_is_judged_ballot_by_ballot<F: ShardFixture>() {
     assert_eq!(seen.rows.len(), 3);
 }
 
-/// A batch of nothing is answered with nothing.
+/// An empty batch gets no verdicts.
 pub async fn an_empty_batch_has_no_verdicts<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
-    assert_eq!(shard.cast(&at(1), &[]).await.unwrap(), []);
+    assert_eq!(shard.cast(&at_epoch(1), &[]).await.unwrap(), []);
 }
 
-/// The largest batch is judged as a whole and survives as a whole.
+/// The largest batch is judged and stored completely.
 pub async fn the_largest_batch_is_judged<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[poll(1)]).await;
     let long = "x".repeat(120);
     let batch: Vec<_> = (0..BALLOTS_MAX)
         .map(|n| ballot(&poll(1), &format!("{long}{}", n % 8_000), (n % 3) as u16, 1))
         .collect();
-    let verdicts = shard.cast(&at(1), &batch).await.unwrap();
+    let verdicts = shard.cast(&at_epoch(1), &batch).await.unwrap();
     assert_eq!(verdicts.len(), BALLOTS_MAX);
     assert!(verdicts.iter().all(|verdict| *verdict == counted(1)));
     let shard = crash(&fixture, shard).await;
@@ -80,7 +80,7 @@ pub async fn the_largest_batch_is_judged<F: ShardFixture>() {
     assert_eq!((tally.total(), tally.voters), (8_000, 8_000));
 }
 
-/// Many clients at once: every voter is counted once.
+/// With many concurrent clients every voter is counted once.
 pub async fn many_clients_at_once_are_counted_once_each<F: ShardFixture>() {
     let (_fixture, shard) = owner::<F>(&[poll(1)]).await;
     let mut clients = tokio::task::JoinSet::new();
@@ -101,9 +101,8 @@ pub async fn many_clients_at_once_are_counted_once_each<F: ShardFixture>() {
     assert_eq!((tally.total(), tally.voters), (50, 50));
 }
 
-/// A row says what was chosen, how often it changed, by which requests, and
-/// when.
-pub async fn a_row_tells_its_story<F: ShardFixture>() {
+/// A row records the choices, the revision, the requests and the time.
+pub async fn a_row_records_choices_revisions_requests_and_time<F: ShardFixture>() {
     let (fixture, shard) = owner::<F>(&[changeable(1)]).await;
     let poll = changeable(1);
     let row = |items: &[u16], revision, requests: &[(u64, u32)], at| VoterRow {
@@ -140,20 +139,20 @@ pub async fn a_row_tells_its_story<F: ShardFixture>() {
     assert_eq!(read(shard).await, Some(third));
 }
 
-/// A shard that is full takes no new voters; those it knows are answered as
-/// ever, and may change their votes.
+/// A full shard accepts no new voters; known ones get their answers and may
+/// change their votes.
 pub async fn a_full_shard_takes_no_new_voters<F: ShardFixture>() {
     let fixture = F::fresh().await;
     let Some(shard) = fixture.open_for(3).await else {
         return;
     };
-    shard.adopt(&at(1)).await.unwrap();
+    shard.adopt(&at_epoch(1)).await.unwrap();
     let poll = changeable(1);
-    shard.create_poll(&at(1), poll.clone()).await.unwrap();
+    shard.create_poll(&at_epoch(1), poll.clone()).await.unwrap();
     let batch: Vec<_> = (0..5)
         .map(|n| ballot(&poll, &format!("v{n}"), 0, n))
         .collect();
-    let verdicts = shard.cast(&at(1), &batch).await.unwrap();
+    let verdicts = shard.cast(&at_epoch(1), &batch).await.unwrap();
     let full = refused(BallotRefusal::ShardFull);
     let expected = [
         counted(1),

@@ -348,8 +348,8 @@ fn compare_digests(state: &EngineState, runs: &RunSet, since: RowHashes, report:
             }
         }
     }
-    let kept = state.polls.values().filter(|poll| poll.archive.is_none());
-    for poll in kept {
+    let unarchived = state.polls.values().filter(|poll| poll.archive.is_none());
+    for poll in unarchived {
         let found = digests.get(&poll.number).copied().unwrap_or_default();
         if found != poll.digest {
             let (id, counted) = (poll.poll.poll_id, poll.digest);

@@ -45,8 +45,8 @@ fn joined(ranges: &[HashRange]) -> Option<HashRange> {
     let (first, last) = (ranges.first()?, ranges.last()?);
     let whole = ranges.iter().all(|range| range.from <= range.to);
     let mut pairs = ranges.windows(2);
-    let beside = pairs.all(|two| two[0].to.checked_add(1) == Some(two[1].from));
-    (whole && beside).then_some(HashRange {
+    let are_adjacent = pairs.all(|two| two[0].to.checked_add(1) == Some(two[1].from));
+    (whole && are_adjacent).then_some(HashRange {
         from: first.from,
         to: last.to,
     })

@@ -59,7 +59,7 @@ pub struct SliceDigest {
 
 impl SliceDigest {
     /// Adds up the digests of a slice's polls.
-    pub fn of<'a>(polls: impl IntoIterator<Item = &'a Digest>) -> Self {
+    pub fn from_polls<'a>(polls: impl IntoIterator<Item = &'a Digest>) -> Self {
         let mut all = Self::default();
         for poll in polls {
             all.polls += 1;
@@ -124,14 +124,14 @@ impl SliceKey {
             for (place, item) in items.iter().enumerate() {
                 bytes[46 + 2 * place..48 + 2 * place].copy_from_slice(&item.to_le_bytes());
             }
-            return RowHash::of(blake3::keyed_hash(&self.0, &bytes));
+            return RowHash::from_blake3(blake3::keyed_hash(&self.0, &bytes));
         }
         let mut hasher = blake3::Hasher::new_keyed(&self.0);
         hasher.update(&bytes);
         for item in items {
             hasher.update(&item.to_le_bytes());
         }
-        RowHash::of(hasher.finalize())
+        RowHash::from_blake3(hasher.finalize())
     }
 
     /// Hashes a poll's own row. It hashes the JSON, so that future fields are
@@ -147,7 +147,7 @@ impl SliceKey {
         hasher.update(kind.as_bytes());
         hasher.update(&[0]);
         hasher.update(bytes);
-        RowHash::of(hasher.finalize())
+        RowHash::from_blake3(hasher.finalize())
     }
 }
 
@@ -156,7 +156,7 @@ impl SliceKey {
 pub struct RowHash([u64; 4]);
 
 impl RowHash {
-    fn of(hash: blake3::Hash) -> Self {
+    fn from_blake3(hash: blake3::Hash) -> Self {
         let mut limbs = [0; 4];
         for (limb, bytes) in limbs.iter_mut().zip(hash.as_bytes().chunks_exact(8)) {
             let mut eight = [0; 8];
@@ -314,7 +314,7 @@ mod tests {
             for (poll, voter) in votes {
                 polls[poll as usize].add(vote(poll, voter));
             }
-            SliceDigest::of(&polls)
+            SliceDigest::from_polls(&polls)
         };
         let one = slice([(0, "a"), (1, "b")]);
         assert_eq!((one.polls, one.rows.rows, one.votes()), (2, 2, 0));

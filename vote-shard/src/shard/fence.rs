@@ -42,7 +42,7 @@ pub enum Holding {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct MigrationToken {
     /// The migration.
-    pub move_id: MigrationId,
+    pub migration_id: MigrationId,
     /// The fencing token.
     pub token: u64,
 }
@@ -57,7 +57,7 @@ pub struct Fence {
     pub holding: Holding,
     /// The migration that changed it last.
     #[serde(rename = "moveID", default, skip_serializing_if = "Option::is_none")]
-    pub move_id: Option<MigrationId>,
+    pub migration_id: Option<MigrationId>,
     /// The highest token so far. Never decreases.
     #[serde(default)]
     pub token: u64,
@@ -106,7 +106,7 @@ impl Fence {
         Self {
             epoch,
             holding: Holding::Owner,
-            move_id: None,
+            migration_id: None,
             token: 0,
         }
     }
@@ -153,11 +153,11 @@ impl Fence {
     ) -> Result<Self, SliceStateError> {
         if let Some(fence) = fence {
             fence.check_token(token)?;
-            let same_move = fence.move_id.as_ref() == Some(&token.move_id);
+            let same_move = fence.migration_id.as_ref() == Some(&token.migration_id);
             match fence.holding {
                 Holding::Importing if same_move && fence.epoch == epoch => {}
                 Holding::Gone | Holding::Retired | Holding::Importing if epoch > fence.epoch => {}
-                _ => return Err(fence.unfit()),
+                _ => return Err(fence.wrong_holding()),
             }
         }
         Ok(Self::under(Holding::Importing, epoch, token))
@@ -169,7 +169,7 @@ impl Fence {
         match self.holding {
             Holding::Owner if epoch > self.epoch => {}
             Holding::Sealed if self.is_at(epoch, token) => {}
-            _ => return Err(self.unfit()),
+            _ => return Err(self.wrong_holding()),
         }
         Ok(Self::under(Holding::Sealed, epoch, token))
     }
@@ -183,7 +183,7 @@ impl Fence {
             Holding::Sealed if epoch > self.epoch => self.check_move(token)?,
             Holding::Owner if epoch > self.epoch => {}
             Holding::Owner if self.is_at(epoch, token) => {}
-            _ => return Err(self.unfit()),
+            _ => return Err(self.wrong_holding()),
         }
         Ok(Self::under(Holding::Owner, epoch, token))
     }
@@ -199,7 +199,7 @@ impl Fence {
         self.check_move(token)?;
         match self.holding {
             Holding::Importing if epoch >= self.epoch => {}
-            _ => return Err(self.unfit()),
+            _ => return Err(self.wrong_holding()),
         }
         Ok(Self::under(Holding::Importing, epoch, token))
     }
@@ -210,7 +210,7 @@ impl Fence {
         match self.holding {
             Holding::Importing if epoch >= self.epoch => {}
             Holding::Owner if self.is_at(epoch, token) => {}
-            _ => return Err(self.unfit()),
+            _ => return Err(self.wrong_holding()),
         }
         Ok(Self::under(Holding::Owner, epoch, token))
     }
@@ -221,7 +221,7 @@ impl Fence {
         match self.holding {
             Holding::Sealed if epoch >= self.epoch => {}
             Holding::Retired if self.is_at(epoch, token) => {}
-            _ => return Err(self.unfit()),
+            _ => return Err(self.wrong_holding()),
         }
         Ok(Self::under(Holding::Retired, epoch, token))
     }
@@ -233,7 +233,7 @@ impl Fence {
             // A migration streams writes back into the slice that it retired
             // here, which keeps the way back short.
             Holding::Importing | Holding::Retired => Ok(()),
-            _ => Err(self.unfit()),
+            _ => Err(self.wrong_holding()),
         }
     }
 
@@ -244,19 +244,19 @@ impl Fence {
         self.may_import(token)?;
         match self.epoch <= known {
             true => Ok(()),
-            false => Err(self.unfit()),
+            false => Err(self.wrong_holding()),
         }
     }
 
     /// Checks whether this migration may remove data.
     pub fn may_purge(&self, token: &MigrationToken) -> Result<(), SliceStateError> {
         self.check_token(token)?;
-        let same_move = self.move_id.as_ref() == Some(&token.move_id);
+        let same_move = self.migration_id.as_ref() == Some(&token.migration_id);
         match self.holding {
             Holding::Retired | Holding::Gone => Ok(()),
             Holding::Importing if same_move => Ok(()),
             Holding::Importing => Err(SliceStateError::OtherMigration),
-            _ => Err(self.unfit()),
+            _ => Err(self.wrong_holding()),
         }
     }
 
@@ -266,7 +266,7 @@ impl Fence {
         self.check_move(token)?;
         match self.holding {
             Holding::Sealed if self.epoch == epoch => {}
-            _ => return Err(self.unfit()),
+            _ => return Err(self.wrong_holding()),
         }
         Ok(Self::under(Holding::Gone, epoch, token))
     }
@@ -294,7 +294,7 @@ impl Fence {
                 holding: Holding::Owner,
                 ..self.clone()
             }),
-            _ => Err(self.unfit()),
+            _ => Err(self.wrong_holding()),
         }
     }
 
@@ -302,13 +302,13 @@ impl Fence {
         Self {
             epoch,
             holding,
-            move_id: Some(token.move_id.clone()),
+            migration_id: Some(token.migration_id.clone()),
             token: token.token,
         }
     }
 
     fn is_at(&self, epoch: Epoch, token: &MigrationToken) -> bool {
-        self.epoch == epoch && self.move_id.as_ref() == Some(&token.move_id)
+        self.epoch == epoch && self.migration_id.as_ref() == Some(&token.migration_id)
     }
 
     fn check_token(&self, token: &MigrationToken) -> Result<(), SliceStateError> {
@@ -321,14 +321,14 @@ impl Fence {
 
     fn check_move(&self, token: &MigrationToken) -> Result<(), SliceStateError> {
         self.check_token(token)?;
-        if self.move_id.as_ref() == Some(&token.move_id) {
+        if self.migration_id.as_ref() == Some(&token.migration_id) {
             Ok(())
         } else {
             Err(SliceStateError::OtherMigration)
         }
     }
 
-    fn unfit(&self) -> SliceStateError {
+    fn wrong_holding(&self) -> SliceStateError {
         SliceStateError::WrongHolding {
             holding: self.holding,
             epoch: self.epoch,
@@ -342,7 +342,7 @@ mod tests {
 
     fn token(move_id: &str, token: u64) -> MigrationToken {
         MigrationToken {
-            move_id: MigrationId(move_id.to_owned()),
+            migration_id: MigrationId(move_id.to_owned()),
             token,
         }
     }

@@ -52,7 +52,7 @@ pub trait VoteShard: Send + Sync + 'static {
     // --- polls -------------------------------------------------------------
 
     /// Creates a poll, or returns the one that the same request created.
-    async fn create_poll(&self, at: &FencedSlice, poll: Poll) -> ShardResult<Poll>;
+    async fn create_poll(&self, fenced: &FencedSlice, poll: Poll) -> ShardResult<Poll>;
 
     /// Reads a poll.
     async fn poll(&self, slice: &SliceId, poll: PollId) -> ShardResult<Poll>;
@@ -70,22 +70,32 @@ pub trait VoteShard: Send + Sync + 'static {
     async fn awaited_polls(&self, least: u64, most: usize) -> ShardResult<Vec<(SliceId, Poll)>>;
 
     /// Closes a poll now. A closed poll does not change.
-    async fn close_poll(&self, at: &FencedSlice, poll: PollId) -> ShardResult<Poll>;
+    async fn close_poll(&self, fenced: &FencedSlice, poll: PollId) -> ShardResult<Poll>;
 
     /// Spreads a poll's counters over `lanes` lanes from now on. Never reduces
     /// the number of lanes.
-    async fn widen_lanes(&self, at: &FencedSlice, poll: PollId, lanes: u16) -> ShardResult<Poll>;
+    async fn widen_lanes(
+        &self,
+        fenced: &FencedSlice,
+        poll: PollId,
+        lanes: u16,
+    ) -> ShardResult<Poll>;
 
     /// Spreads an open poll's counters over `lanes` lanes from now on, and adds
     /// the counts of the removed lanes to the others in the same step. Never
     /// raises the number of lanes. A closed poll does not change.
-    async fn narrow_lanes(&self, at: &FencedSlice, poll: PollId, lanes: u16) -> ShardResult<Poll>;
+    async fn narrow_lanes(
+        &self,
+        fenced: &FencedSlice,
+        poll: PollId,
+        lanes: u16,
+    ) -> ShardResult<Poll>;
 
     /// Adds imported vote counts without voters: one number per item, in the
     /// poll's order. A repeated request adds them once.
     async fn import_counts(
         &self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         poll: PollId,
         request: RequestId,
         votes: &[u64],
@@ -98,7 +108,7 @@ pub trait VoteShard: Send + Sync + 'static {
     /// replaces the first.
     async fn archive_poll(
         &self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         poll: PollId,
         file: ArchiveFile,
     ) -> ShardResult<Poll>;
@@ -124,7 +134,11 @@ pub trait VoteShard: Send + Sync + 'static {
     /// [`ballast_domain::bounds::BALLOTS_MAX`]. Refuses those for an archived
     /// poll with [`Archived`](ballast_domain::poll::BallotRefusal::Archived): a
     /// caller that has the file can judge them.
-    async fn cast(&self, at: &FencedSlice, ballots: &[Ballot]) -> ShardResult<Vec<BallotOutcome>>;
+    async fn cast(
+        &self,
+        fenced: &FencedSlice,
+        ballots: &[Ballot],
+    ) -> ShardResult<Vec<BallotOutcome>>;
 
     /// A poll's counts.
     async fn tally(&self, slice: &SliceId, poll: PollId) -> ShardResult<Tally>;
@@ -159,13 +173,13 @@ pub trait VoteShard: Send + Sync + 'static {
 
     /// Checks that reads at this epoch are authoritative: the shard owns the
     /// slice, or the slice is sealed while a migration decides.
-    async fn serves(&self, at: &FencedSlice) -> ShardResult<()>;
+    async fn serves(&self, fenced: &FencedSlice) -> ShardResult<()>;
 
     /// Makes the shard the owner of a newly created slice, if it has no record
     /// of it. This is the last step of creating a tenant; it runs when the
     /// first request finds the slice missing. Allowed only at the first epoch:
     /// a slice that has moved has a record on every shard it was on.
-    async fn adopt(&self, at: &FencedSlice) -> ShardResult<()>;
+    async fn adopt(&self, fenced: &FencedSlice) -> ShardResult<()>;
 
     /// Returns the shard's record of a slice; `None` if it never held the
     /// slice.
@@ -177,7 +191,7 @@ pub trait VoteShard: Send + Sync + 'static {
     /// says which polls belong to the slice; others are refused.
     async fn prepare(
         &self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         token: &MigrationToken,
         key: SliceKey,
         range: HashRange,
@@ -186,23 +200,23 @@ pub trait VoteShard: Send + Sync + 'static {
     /// Refuses every write from now on. Returns after every write that was
     /// admitted earlier has been committed or has failed. `at` carries the
     /// migration's fresh epoch.
-    async fn seal(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
+    async fn seal(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
     /// Accepts writes again, at a newer epoch. A slice that is not sealed yet
     /// accepts them at that epoch, so that a seal still on its way fails as
     /// stale.
-    async fn unseal(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
+    async fn unseal(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
     /// Makes an imported slice append-only, for callers that know an older
     /// epoch: `at` carries the epoch at which the source is sealed. What is
     /// compared after this equals what the shard will own.
-    async fn mark_ready(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
+    async fn mark_ready(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
     /// Becomes the owner of an imported slice.
-    async fn activate(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
+    async fn activate(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
     /// Ends the ownership of a sealed slice for good. The data stays.
-    async fn retire(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
+    async fn retire(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
     /// Removes up to `most` polls of a retired or half-imported slice with
     /// their rows, and returns how many are left. When none is left the slice
@@ -211,7 +225,7 @@ pub trait VoteShard: Send + Sync + 'static {
     /// becomes Gone too.
     async fn purge(
         &self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         token: &MigrationToken,
         most: usize,
     ) -> ShardResult<usize>;
@@ -257,7 +271,7 @@ pub trait VoteShard: Send + Sync + 'static {
     /// that decided before the slice was marked ready is refused.
     async fn discard_poll(
         &self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         token: &MigrationToken,
         poll: PollId,
     ) -> ShardResult<()>;
@@ -270,7 +284,9 @@ pub trait VoteShard: Send + Sync + 'static {
     /// the last call. The default adds up all digests.
     async fn digest(&self, slice: &SliceId) -> ShardResult<SliceDigest> {
         let digests = self.digests(slice).await?;
-        Ok(SliceDigest::of(digests.iter().map(|(_, digest)| digest)))
+        Ok(SliceDigest::from_polls(
+            digests.iter().map(|(_, digest)| digest),
+        ))
     }
 
     /// Recomputes the digests from the stored rows.

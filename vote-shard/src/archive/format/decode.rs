@@ -1,5 +1,5 @@
-//! Bytes become rows, a group at a time. Nothing is read of bytes whose
-//! checksum is wrong.
+//! Decodes rows, one group at a time, and only from bytes with the right
+//! checksum.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -19,26 +19,26 @@ use parquet::file::serialized_reader::SerializedRowGroupReader;
 use super::schema;
 use crate::shard::{ArchiveFile, RowVersion, SliceKey, VoterName, VoterPrint, VoterRow};
 
-/// What stands after the rows, checked and read.
+/// The verified and parsed tail.
 pub(in crate::archive) struct FileTail {
     metadata: ParquetMetaData,
     checksums: Vec<String>,
     poll: PollId,
 }
 
-/// A row, and whose it is.
+/// A row and its voter's fingerprint.
 pub(in crate::archive) type PrintedRow = (VoterPrint, VoterRow);
 
-/// Not the file that is meant.
+/// An error about the file's content.
 fn other(what: impl Into<String>) -> ParquetError {
     ParquetError::General(what.into())
 }
 
 impl FileTail {
-    /// Reads the tail of a file.
+    /// Verifies and parses a file's tail.
     pub(in crate::archive) fn read(file: &ArchiveFile, poll: PollId, tail: Bytes) -> Result<Self> {
         if blake3::hash(&tail).to_hex().as_str() != file.checksum {
-            return Err(other("its tail has another checksum"));
+            return Err(other("checksum mismatch in the tail"));
         }
         let piece = FileChunk {
             bytes: tail,
@@ -57,19 +57,19 @@ impl FileTail {
             Ok(found) => {
                 let known = schema::VERSION;
                 return Err(other(format!(
-                    "it has format {found}; this program knows {known}"
+                    "format version {found}; this program supports {known}"
                 )));
             }
-            Err(_) => return Err(other("it does not say which format it has")),
+            Err(_) => return Err(other("missing format version")),
         }
         let sum = file.digest.sum.map(|limb| format!("{limb:016x}")).join("");
         if metadata_value(schema::POLL) != poll.to_string() {
-            return Err(other("it is the file of another poll"));
+            return Err(other("the file belongs to another poll"));
         }
         if (metadata_value(schema::ROWS), metadata_value(schema::DIGEST))
             != (file.digest.rows.to_string(), sum)
         {
-            return Err(other("it does not hold the rows that the shard names"));
+            return Err(other("its rows differ from the shard's record"));
         }
         let groups = metadata_value(schema::GROUPS);
         let checksums: Vec<String> = groups
@@ -78,7 +78,9 @@ impl FileTail {
             .map(str::to_owned)
             .collect();
         if checksums.len() != metadata.num_row_groups() {
-            return Err(other("it has not a checksum for every group"));
+            return Err(other(
+                "the number of checksums differs from the number of groups",
+            ));
         }
         Ok(Self {
             metadata,
@@ -91,7 +93,7 @@ impl FileTail {
         self.checksums.len()
     }
 
-    /// Where a group is.
+    /// A group's byte range.
     pub(in crate::archive) fn range(&self, group: usize) -> Range<u64> {
         let ranges = self.metadata.row_group(group).columns().iter();
         let ranges = ranges.map(|column| column.byte_range());
@@ -101,21 +103,21 @@ impl FileTail {
         start..end.max(start)
     }
 
-    /// The last print of a group, as its statistics say.
+    /// A group's last fingerprint, from its statistics.
     pub(in crate::archive) fn last(&self, group: usize) -> Option<VoterPrint> {
         let column = self.metadata.row_group(group).column(schema::PRINT);
         parse_print(column.statistics()?.max_bytes_opt()?)
     }
 
-    /// Checks the bytes of a group.
+    /// Verifies a group's checksum.
     pub(in crate::archive) fn check(&self, group: usize, bytes: &[u8]) -> Result<()> {
         match schema::group_checksum(bytes) == self.checksums[group] {
             true => Ok(()),
-            false => Err(other(format!("group {group} has another checksum"))),
+            false => Err(other(format!("checksum mismatch in group {group}"))),
         }
     }
 
-    /// Checks and reads a group.
+    /// Verifies and decodes a group.
     pub(in crate::archive) fn rows(
         &self,
         group: usize,
@@ -136,7 +138,7 @@ impl FileTail {
     }
 }
 
-/// The columns of a group, row by row.
+/// The columns of a group.
 struct Columns {
     prints: Vec<VoterPrint>,
     voters: Vec<Option<String>>,
@@ -157,7 +159,7 @@ impl Columns {
         let voters = def.iter().map(|def| match def {
             0 => Ok(None),
             _ => {
-                let name = names.next().ok_or_else(|| other("a name is missing"))?;
+                let name = names.next().ok_or_else(|| other("missing voter name"))?;
                 let name = name.as_utf8()?.to_owned();
                 Ok(Some(name))
             }
@@ -166,7 +168,7 @@ impl Columns {
             voters: voters.collect::<Result<_>>()?,
             prints: prints
                 .collect::<Option<_>>()
-                .ok_or_else(|| other("a print has another length"))?,
+                .ok_or_else(|| other("fingerprint of wrong length"))?,
             items: lists::<Int32Type>(group, schema::ITEMS, count)?,
             epochs: plain::<Int64Type>(group, schema::EPOCH, count)?,
             revisions: plain::<Int32Type>(group, schema::REVISION, count)?,
@@ -181,10 +183,9 @@ impl Columns {
         for (place, print) in self.prints.into_iter().enumerate() {
             let voter = match &self.voters[place] {
                 None => VoterName::Erased(print),
-                // The print is taken from the name anew: another slice's key
-                // shows.
+                // Recompute the fingerprint: this detects another slice's key.
                 Some(name) if key.voter_print(name) != print => {
-                    return Err(other("a voter has another print"));
+                    return Err(other("fingerprint differs from the voter's name"));
                 }
                 Some(name) => {
                     let name = VoterId::new(name.as_str());
@@ -192,7 +193,7 @@ impl Columns {
                 }
             };
             if rows.last().is_some_and(|(last, _)| *last >= print) {
-                return Err(other("its rows are not in order"));
+                return Err(other("rows out of order"));
             }
             let requests = self.requests[place].iter();
             let revisions = self.request_revisions[place].iter();
@@ -216,7 +217,7 @@ impl Columns {
     }
 }
 
-/// The values of a column, and what tells its rows apart.
+/// The values of a column, and the levels that separate its rows.
 #[allow(clippy::type_complexity)]
 fn leaf<T: DataType>(
     group: &dyn RowGroupReader,
@@ -230,7 +231,7 @@ fn leaf<T: DataType>(
         let (more, ..) =
             reader.read_records(count - read, Some(&mut def), Some(&mut rep), &mut values)?;
         if more == 0 {
-            return Err(other("a column has too few rows"));
+            return Err(other("too few rows in a column"));
         }
         read += more;
     }
@@ -245,7 +246,7 @@ fn plain<T: DataType>(
     let (values, ..) = leaf::<T>(group, column, count)?;
     match values.len() == count {
         true => Ok(values),
-        false => Err(other("a column has another number of rows")),
+        false => Err(other("wrong number of rows in a column")),
     }
 }
 
@@ -269,7 +270,7 @@ fn lists<T: DataType>(
     }
     match lists.len() == count && values.next().is_none() {
         true => Ok(lists),
-        false => Err(other("a column has another number of rows")),
+        false => Err(other("wrong number of rows in a column")),
     }
 }
 
@@ -282,7 +283,7 @@ fn parse_print(bytes: &[u8]) -> Option<VoterPrint> {
     ]))
 }
 
-/// A piece of a file, at its place.
+/// A range of a file, at its offset.
 struct FileChunk {
     bytes: Bytes,
     at: u64,
@@ -303,7 +304,7 @@ impl ChunkReader for FileChunk {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        let outside = || other("a place outside of what was read");
+        let outside = || other("offset outside of the read range");
         let start = start.checked_sub(self.at).ok_or_else(outside)?;
         let start = usize::try_from(start)?;
         let end = start.checked_add(length).ok_or_else(outside)?;

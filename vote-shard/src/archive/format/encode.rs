@@ -1,4 +1,4 @@
-//! Rows become bytes, a group at a time.
+//! Encodes rows, one group at a time.
 
 use ballast_domain::PollId;
 use parquet::data_type::{
@@ -11,7 +11,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use super::schema::{self, MAGIC};
 use crate::shard::{Digest, SliceKey, VoterName, VoterPrint, VoterRow};
 
-/// Writes one file.
+/// Encodes one file.
 pub(in crate::archive) struct Encoder {
     writer: SerializedFileWriter<Vec<u8>>,
     poll: PollId,
@@ -22,7 +22,7 @@ pub(in crate::archive) struct Encoder {
     bytes: u64,
 }
 
-/// What a file has become.
+/// The description of an encoded file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::archive) struct Encoded {
     pub(in crate::archive) digest: Digest,
@@ -45,8 +45,9 @@ impl Encoder {
         })
     }
 
-    /// Writes a group; says its bytes, which come after those of the one
-    /// before. Rows must come in the order of their prints, each voter once.
+    /// Encodes a group; returns its bytes, which follow those of the group
+    /// before. Rows must be in the order of their fingerprints, each voter
+    /// once.
     pub(in crate::archive) fn group(&mut self, rows: &[VoterRow]) -> Result<Vec<u8>> {
         let mut prints = Vec::with_capacity(rows.len());
         for row in rows {
@@ -55,7 +56,7 @@ impl Encoder {
                 VoterName::Erased(print) => *print,
             };
             if row.poll != self.poll || self.last.is_some_and(|last| last >= print) {
-                let what = "rows of another poll, or not in order";
+                let what = "rows of another poll, or out of order";
                 return Err(ParquetError::General(what.to_owned()));
             }
             self.last = Some(print);
@@ -75,7 +76,7 @@ impl Encoder {
         Ok(bytes)
     }
 
-    /// Writes what comes after the rows.
+    /// Encodes the tail.
     pub(in crate::archive) fn finish(mut self) -> Result<(Vec<u8>, Encoded)> {
         let Digest { rows, sum } = self.digest;
         let sum = sum.map(|limb| format!("{limb:016x}"));
@@ -93,7 +94,7 @@ impl Encoder {
         self.writer.finish()?;
         let before = self.bytes.max(MAGIC.len() as u64);
         let bytes = self.take_written()?;
-        // A file without rows begins here.
+        // In a file without rows the tail starts after the magic bytes.
         let skipped = bytes.len() as u64 - (self.bytes - before);
         let tail = &bytes[skipped as usize..];
         let encoded = Encoded {
@@ -105,7 +106,7 @@ impl Encoder {
         Ok((bytes, encoded))
     }
 
-    /// What was written since the last time.
+    /// Takes the bytes that were written since the last call.
     fn take_written(&mut self) -> Result<Vec<u8>> {
         self.writer.flush()?;
         let bytes = std::mem::take(self.writer.inner_mut());
@@ -116,7 +117,7 @@ impl Encoder {
 
 type RowGroupWriter<'a> = SerializedRowGroupWriter<'a, Vec<u8>>;
 
-/// The columns in the order of the schema.
+/// Writes the columns in the order of the schema.
 fn write_columns(
     group: &mut RowGroupWriter<'_>,
     rows: &[VoterRow],
@@ -145,7 +146,7 @@ fn write_columns(
     column::<Int64Type>(group, &times, None, None)
 }
 
-/// Names; none for those that were erased.
+/// Writes the names; null for erased ones.
 fn write_voters(group: &mut RowGroupWriter<'_>, rows: &[VoterRow]) -> Result<()> {
     let (mut names, mut def) = (Vec::new(), Vec::new());
     for row in rows {
@@ -166,14 +167,14 @@ fn column<T: parquet::data_type::DataType>(
     def: Option<&[i16]>,
     rep: Option<&[i16]>,
 ) -> Result<()> {
-    let missing = || ParquetError::General("the schema has fewer columns".to_owned());
+    let missing = || ParquetError::General("the schema has too few columns".to_owned());
     let mut column = group.next_column()?.ok_or_else(missing)?;
     column.typed::<T>().write_batch(values, def, rep)?;
     column.close()
 }
 
-/// What tells the lists of a column apart: whether there is an element, and
-/// whether it belongs to the row before.
+/// The levels of a list column: whether there is an element, and whether it
+/// continues the row.
 fn levels(lengths: impl Iterator<Item = usize>) -> (Vec<i16>, Vec<i16>) {
     let (mut def, mut rep) = (Vec::new(), Vec::new());
     for length in lengths {
@@ -187,7 +188,7 @@ fn levels(lengths: impl Iterator<Item = usize>) -> (Vec<i16>, Vec<i16>) {
     (def, rep)
 }
 
-/// Their order as bytes is that of prints.
+/// Byte order equals the order of fingerprints.
 fn print_bytes(print: &VoterPrint) -> FixedLenByteArray {
     let mut bytes = print.0[0].to_be_bytes().to_vec();
     bytes.extend_from_slice(&print.0[1].to_be_bytes());

@@ -1,14 +1,13 @@
-//! The bytes of a file: Parquet, and what Ballast writes into its metadata.
-//! Version 1.
+//! The file format: Parquet, with Ballast's metadata. Version 1.
 //!
 //! ```text
 //!   4  "PAR1"
-//!   …  groups of up to 16,384 rows, sorted by print, each under a checksum
-//!   …  tail: page indexes, metadata, its length, "PAR1"; under the checksum
+//!   …  groups of up to 16,384 rows, sorted by fingerprint, each with a checksum
+//!   …  tail: page indexes, metadata, its length, "PAR1"; covered by the checksum
 //!      that the shard keeps
 //! ```
-//! The metadata has the checksums of the groups, so all of a file is under the
-//! one in the shard, and a single group can be trusted without the rest.
+//! The metadata contains the groups' checksums. So the shard's checksum covers
+//! the whole file, and a single group can be verified without the rest.
 
 mod decode;
 mod encode;

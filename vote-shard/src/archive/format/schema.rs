@@ -1,4 +1,4 @@
-//! Columns, how they are written, and the names of what is in the metadata.
+//! The columns, their encodings, and the metadata keys.
 
 use std::sync::Arc;
 
@@ -9,21 +9,21 @@ use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::{ColumnPath, Type};
 
-/// What this program writes, and the newest it reads.
+/// The version that this program writes, and the newest that it reads.
 pub(super) const VERSION: u32 = 1;
-/// Rows in a group at most: what is in memory at once.
+/// Maximum rows per group: what is in memory at once.
 pub(in crate::archive) const ROWS_PER_GROUP: usize = 16_384;
-/// What every file begins and ends with.
+/// The first and last bytes of every file.
 pub(in crate::archive) const MAGIC: &[u8; 4] = b"PAR1";
 
-/// Keys of the metadata.
+/// Metadata keys.
 pub(super) const FORMAT: &str = "ballast.format";
 pub(super) const POLL: &str = "ballast.pollID";
 pub(super) const ROWS: &str = "ballast.rows";
 pub(super) const DIGEST: &str = "ballast.digest";
 pub(super) const GROUPS: &str = "ballast.groups";
 
-/// Places of the leaf columns.
+/// Indexes of the leaf columns.
 pub(super) const PRINT: usize = 0;
 pub(super) const VOTER: usize = 1;
 pub(super) const ITEMS: usize = 2;
@@ -57,8 +57,8 @@ pub(super) fn columns() -> Result<Arc<Type>> {
     parse_message_type(SCHEMA).map(Arc::new)
 }
 
-/// How columns are written: random ones plainly, times by their differences,
-/// and the rest by dictionaries where these are smaller.
+/// Encodings: random columns plain, times as differences, others with
+/// dictionaries where these are smaller.
 pub(super) fn properties() -> WriterProperties {
     let column = ColumnPath::from;
     let ids = || {
@@ -91,7 +91,7 @@ pub(super) fn properties() -> WriterProperties {
         .build()
 }
 
-/// A checksum of a group: half of a BLAKE3 hash, in hexadecimal.
+/// A group's checksum: half of a BLAKE3 hash, in hexadecimal.
 pub(super) fn group_checksum(bytes: &[u8]) -> String {
     let mut hex = blake3::hash(bytes).to_hex().to_string();
     hex.truncate(32);

@@ -1,4 +1,4 @@
-//! Rows become bytes and rows again, and no damaged byte passes.
+//! Encoding and decoding round-trips, and detects every damaged byte.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(super) fn poll() -> PollId {
     PollId::from_number(5)
 }
 
-/// Whose row it is.
+/// The row's fingerprint.
 pub(super) fn print(row: &VoterRow) -> VoterPrint {
     match &row.voter {
         VoterName::Named(name) => KEY.voter_print(name.as_str()),
@@ -45,14 +45,14 @@ pub(super) fn row(name: &str, items: &[u16], revision: u32) -> VoterRow {
     }
 }
 
-/// Rows in the order of their prints, each voter once.
+/// Sorts rows by fingerprint, each voter once.
 pub(super) fn in_order(mut rows: Vec<VoterRow>) -> Vec<VoterRow> {
     rows.sort_by_key(print);
     rows.dedup_by_key(|row| print(row));
     rows
 }
 
-/// A file of rows, in groups of so many.
+/// Encodes rows in groups of `per_group`.
 pub(super) fn encoded(rows: &[VoterRow], per_group: usize) -> (Vec<u8>, ArchiveFile) {
     let mut encoder = Encoder::new(poll(), KEY).unwrap();
     let mut bytes = Vec::new();
@@ -80,7 +80,7 @@ async fn stored(bytes: Vec<u8>, file: &ArchiveFile) -> Arc<FaultyStore> {
     store
 }
 
-/// Reads everything, page by page.
+/// Reads all rows, page by page.
 pub(super) async fn read(reader: &ArchiveReader) -> Result<Vec<VoterRow>, ArchiveError> {
     let (mut rows, mut after) = (Vec::new(), None);
     while let Some((last, more)) = reader.after(after, &KEY).await? {
@@ -158,7 +158,7 @@ async fn every_changed_byte_is_noticed_and_no_wrong_row_is_read() {
         let store = stored(rotten, &file).await;
         let whole = async {
             let reader = ArchiveReader::open(&store.archive(), &file, poll()).await?;
-            // What can be read of it is right.
+            // Readable rows are correct.
             for row in &rows {
                 match reader.find(print(row), &KEY).await {
                     Ok(found) => assert_eq!(found.as_ref(), Some(row), "byte {place}"),
@@ -212,7 +212,7 @@ fn rows_out_of_order_are_not_written() {
     assert!(encoder.group(&[rows[0].clone(), rows[0].clone()]).is_err());
 }
 
-/// A poll of 100,000 voters is written and read in pieces.
+/// A poll of 100,000 voters is written and read in parts.
 #[tokio::test]
 async fn a_large_poll_is_never_whole_in_memory() {
     let rows = (0..100_000).map(|n| row(&format!("voter-{n:06}"), &[n as u16 % 4], 1));
@@ -234,7 +234,7 @@ async fn a_large_poll_is_never_whole_in_memory() {
         tail_bytes: encoded.tail_bytes,
         checksum: encoded.checksum,
     };
-    // Parts of five megabytes and what a group is more, whatever the poll.
+    // Parts of 5 MB plus one group, whatever the size of the poll.
     assert!(store.largest() < 7 << 20, "{}", store.largest());
     let store = store.again();
     let reader = ArchiveReader::open(&store.archive(), &file, poll())
@@ -249,7 +249,7 @@ async fn a_large_poll_is_never_whole_in_memory() {
     }
     assert_eq!(read, rows.len());
     assert!(store.largest() < file.bytes / 5, "{}", store.largest());
-    // One voter takes one group, not the file.
+    // Reading one voter reads one group, not the file.
     let one = reader.find(print(&rows[77_777]), &KEY).await.unwrap();
     assert_eq!(one.as_ref(), Some(&rows[77_777]));
 }

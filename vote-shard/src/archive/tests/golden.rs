@@ -1,4 +1,4 @@
-//! A file that was written by format 1 is readable for ever.
+//! A file of format version 1 must stay readable.
 
 use std::sync::Arc;
 
@@ -26,8 +26,8 @@ fn rows() -> Vec<VoterRow> {
     ])
 }
 
-/// When this fails because the Parquet library writes other bytes, the format
-/// is the same: keep the golden file, and pin what is written beside it. When
+/// If this fails because the Parquet library writes different bytes, the format
+/// is unchanged: keep the golden file, and pin the new bytes in addition. If
 /// the file cannot be read, the format has changed, and old archives are lost.
 #[tokio::test]
 async fn the_format_is_pinned() {

@@ -1,11 +1,12 @@
-//! Whoever archives or copies is ended at every operation of the store, with
-//! the operation done or not, the shard loses its power, and it begins again.
+//! Interrupts backfills and copies at every operation of the store, before or
+//! after the operation takes effect, with a power failure of the shard, and
+//! then resumes them.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::steps::{archived_rows, incoming, later, rows_of};
+use super::steps::{archived_rows, incoming, later, stored_rows};
 use super::world::{ArchiveWorld, FaultyStore, closed};
 use crate::archive::{
     ArchiveError, ArchiveStopped, ArchiveThrottle, Unthrottled, backfill, copy_missing_files,
@@ -13,7 +14,7 @@ use crate::archive::{
 };
 use crate::conformance::builders::*;
 
-/// Ends the work after so many steps.
+/// Ends the work after a number of steps.
 struct Ends(u64);
 
 #[async_trait]
@@ -24,13 +25,14 @@ impl ArchiveThrottle for Ends {
     }
 }
 
-/// All is archived, nothing is lost, and nothing is left over.
+/// Asserts that everything is archived, nothing is lost, and nothing is left
+/// over.
 async fn finished(world: &ArchiveWorld, store: &Arc<FaultyStore>) {
     let (shard, archive) = (world.shard(), store.archive());
-    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
+    backfill(&*shard, &archive, &at_epoch(1), 1, &mut Unthrottled)
         .await
         .unwrap();
-    remove_unreferenced(&*shard, &archive, &at(1), later())
+    remove_unreferenced(&*shard, &archive, &at_epoch(1), later())
         .await
         .unwrap();
     let damages = verify_files(&*shard, &archive, &slice(), &mut Unthrottled).await;
@@ -44,16 +46,16 @@ async fn finished(world: &ArchiveWorld, store: &Arc<FaultyStore>) {
             if poll == closed()[0] { 47 } else { 41 }
         );
     }
-    assert_eq!(rows_of(&shard, poll(4).poll_id).await.len(), 40);
+    assert_eq!(stored_rows(&shard, poll(4).poll_id).await.len(), 40);
 }
 
-/// At every moment a poll's rows are in the shard or in a file that is whole.
+/// Asserts that a poll's rows are in the shard or in a whole file.
 async fn nothing_lost(world: &ArchiveWorld, store: &Arc<FaultyStore>) {
     let (shard, archive) = (world.shard(), store.archive());
     for poll in closed() {
         let rows = match shard.archive(&slice(), poll).await.unwrap() {
             Some(_) => archived_rows(&shard, &archive, poll).await,
-            None => rows_of(&shard, poll).await,
+            None => stored_rows(&shard, poll).await,
         };
         assert_eq!(rows.len(), 40);
     }
@@ -68,7 +70,8 @@ async fn a_backfill_may_be_ended_at_every_operation() {
             let mut world = ArchiveWorld::voted(40).await;
             let store = Arc::new(FaultyStore::default()).failing(operation, done);
             let shard = world.shard();
-            let outcome = backfill(&*shard, &store.archive(), &at(1), 1, &mut Unthrottled).await;
+            let outcome =
+                backfill(&*shard, &store.archive(), &at_epoch(1), 1, &mut Unthrottled).await;
             drop(shard);
             is_through &= !store.failed();
             assert_eq!(outcome.is_err(), store.failed(), "{outcome:?}");
@@ -91,7 +94,7 @@ async fn a_backfill_that_is_stopped_goes_on_later() {
     let store = Arc::new(FaultyStore::default());
     for steps in 0.. {
         let shard = world.shard();
-        let outcome = backfill(&*shard, &store.archive(), &at(1), 1, &mut Ends(steps)).await;
+        let outcome = backfill(&*shard, &store.archive(), &at_epoch(1), 1, &mut Ends(steps)).await;
         drop(shard);
         world.crash();
         nothing_lost(&world, &store).await;
@@ -111,12 +114,17 @@ async fn a_copy_may_be_ended_at_every_operation() {
     let key = source.slice_key(&slice()).await.unwrap();
     let (m, slice) = (token("m", 1), slice());
     target
-        .prepare(&at(2), &m, key, ballast_domain::slicing::HashRange::WHOLE)
+        .prepare(
+            &at_epoch(2),
+            &m,
+            key,
+            ballast_domain::slicing::HashRange::WHOLE,
+        )
         .await
         .unwrap();
     let here = Arc::new(FaultyStore::default());
     let from = here.archive();
-    backfill(&*source, &from, &at(1), 1, &mut Unthrottled)
+    backfill(&*source, &from, &at_epoch(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     let there = Arc::new(FaultyStore::default());
@@ -141,7 +149,7 @@ async fn a_copy_may_be_ended_at_every_operation() {
                 let file = source.archive(&slice, poll).await.unwrap().unwrap();
                 verify_checksums(&archive, &file, poll).await.unwrap();
             }
-            remove_unreferenced(&*source, &archive, &at(1), later())
+            remove_unreferenced(&*source, &archive, &at_epoch(1), later())
                 .await
                 .unwrap();
             assert_eq!(again.names().await, here.names().await);

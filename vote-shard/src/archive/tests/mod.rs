@@ -1,12 +1,12 @@
-//! Archives: what is written is read back, whatever breaks is named, and
-//! whoever is interrupted can go on.
+//! Tests of archives: stored rows are read back, damage is reported, and
+//! interrupted work can be resumed.
 //!
 //! ```text
-//!   files.rs        rows, bytes and rows again
-//!   golden.rs       a file that must always be readable
-//!   world.rs        a shard with closed polls, and a store that fails
-//!   steps.rs        backfill, copy, compare, remove, read back
-//!   interrupted.rs  ended at every operation of the store, and begun again
+//!   files.rs        encoding and decoding
+//!   golden.rs       a file that must stay readable
+//!   world.rs        a shard with closed polls, and a store with faults
+//!   steps.rs        backfill, copy, verify, remove
+//!   interrupted.rs  interrupted at every operation of the store, and resumed
 //! ```
 
 mod files;

@@ -1,4 +1,4 @@
-//! Backfill, bring, remove, read back.
+//! Backfill, copy, remove, verify.
 
 use std::sync::Arc;
 
@@ -18,13 +18,16 @@ use crate::conformance::SharedShard;
 use crate::conformance::builders::*;
 use crate::shard::{Cursor, ExportedRow, FencedSlice, MigrationToken, RecutSpec, VoterRow};
 
-/// Later than anything was written.
+/// Later than any file.
 pub(super) fn later() -> Timestamp {
     Timestamp::from_unix_ms(i64::MAX)
 }
 
-/// The rows of a poll as the shard has them.
-pub(super) async fn rows_of(shard: &SharedShard, poll: ballast_domain::PollId) -> Vec<VoterRow> {
+/// A poll's rows in the shard.
+pub(super) async fn stored_rows(
+    shard: &SharedShard,
+    poll: ballast_domain::PollId,
+) -> Vec<VoterRow> {
     let (mut rows, mut cursor) = (Vec::new(), Cursor::Start);
     while !matches!(cursor, Cursor::Changes { .. }) {
         let page = shard.export(&slice(), &cursor, 10_000).await.unwrap();
@@ -37,7 +40,7 @@ pub(super) async fn rows_of(shard: &SharedShard, poll: ballast_domain::PollId) -
     rows
 }
 
-/// The rows of a poll as its file has them.
+/// A poll's rows in its file.
 pub(super) async fn archived_rows(
     shard: &SharedShard,
     archive: &Archive,
@@ -54,7 +57,7 @@ pub(super) async fn archived_rows(
     rows
 }
 
-/// Where the slice's files come to.
+/// The destination of the slice's files.
 pub(super) fn incoming<'a>(
     shard: &'a SharedShard,
     archive: &'a Archive,
@@ -81,16 +84,16 @@ async fn closed_polls_are_archived_with_all_their_rows() {
     let mut before = Vec::new();
     for poll in closed() {
         let tally = shard.tally(&slice(), poll).await.unwrap();
-        before.push((poll, rows_of(&shard, poll).await, tally));
+        before.push((poll, stored_rows(&shard, poll).await, tally));
     }
     let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
-    let report = backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled).await;
+    let report = backfill(&*shard, &archive, &at_epoch(1), 1, &mut Unthrottled).await;
     let report = report.unwrap();
     assert_eq!((report.polls, report.rows), (2, 2_400));
     assert!(report.bytes > 0);
-    // Once more there is nothing to do.
-    let again = backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled).await;
+    // A second backfill has nothing to do.
+    let again = backfill(&*shard, &archive, &at_epoch(1), 1, &mut Unthrottled).await;
     assert_eq!(again.unwrap(), ArchiveProgress::default());
     assert_eq!(store.names().await.len(), 2);
     drop(shard);
@@ -98,14 +101,14 @@ async fn closed_polls_are_archived_with_all_their_rows() {
     let shard = world.shard();
     for (poll, rows, tally) in before {
         assert_eq!(rows.len(), 1_200);
-        assert_eq!(rows_of(&shard, poll).await, []);
+        assert_eq!(stored_rows(&shard, poll).await, []);
         assert_eq!(archived_rows(&shard, &archive, poll).await, rows);
         let now = shard.tally(&slice(), poll).await.unwrap();
         assert_eq!((now.counts, now.voters), (tally.counts, tally.voters));
     }
     assert!(damages(&shard, &archive).await.is_empty());
-    // The open one is as it was.
-    assert_eq!(rows_of(&shard, poll(4).poll_id).await.len(), 1_200);
+    // The open poll is unchanged.
+    assert_eq!(stored_rows(&shard, poll(4).poll_id).await.len(), 1_200);
 }
 
 #[tokio::test]
@@ -116,16 +119,16 @@ async fn the_rows_leave_the_disk_when_runs_are_merged() {
     let before = shard.usage().await;
     let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
-    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
+    backfill(&*shard, &archive, &at_epoch(1), 1, &mut Unthrottled)
         .await
         .unwrap();
-    // Votes come in, and the keeper does its usual work.
+    // Votes arrive, and the compactor works as usual.
     for round in 0..4 {
         let batch: Vec<_> = (0..2_000)
             .map(|n| ballot(&poll(4), &format!("late-{round}-{n}"), 0, 1))
             .collect();
         for batch in batch.chunks(500) {
-            shard.cast(&at(1), batch).await.unwrap();
+            shard.cast(&at_epoch(1), batch).await.unwrap();
         }
         shard.checkpoint().await.unwrap();
     }
@@ -158,14 +161,14 @@ async fn a_late_ballot_is_judged_by_the_file_as_it_was_by_the_shard() {
             }
         }
     }
-    let before = shard.cast(&at(1), &ballots).await.unwrap();
+    let before = shard.cast(&at_epoch(1), &ballots).await.unwrap();
     let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
-    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
+    backfill(&*shard, &archive, &at_epoch(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     let key = shard.slice_key(&slice()).await.unwrap();
-    let verdicts = shard.cast(&at(1), &ballots).await.unwrap();
+    let verdicts = shard.cast(&at_epoch(1), &ballots).await.unwrap();
     for ((ballot, before), verdict) in ballots.iter().zip(before).zip(verdicts) {
         assert_eq!(verdict, refused(BallotRefusal::Archived));
         let file = shard.archive(&slice(), ballot.poll).await.unwrap().unwrap();
@@ -183,17 +186,17 @@ async fn a_late_ballot_is_judged_by_the_file_as_it_was_by_the_shard() {
     }
 }
 
-/// Makes room for the slice.
+/// Prepares the import.
 async fn prepared(source: &SharedShard, target: &SharedShard) {
     let key = source.slice_key(&slice()).await.unwrap();
     let m = token("m", 1);
     target
-        .prepare(&at(2), &m, key, HashRange::WHOLE)
+        .prepare(&at_epoch(2), &m, key, HashRange::WHOLE)
         .await
         .unwrap();
 }
 
-/// Moves the slice's rows, not its files.
+/// Copies the slice's rows without files.
 async fn copied(source: &SharedShard, target: &SharedShard) {
     let mut cursor = Cursor::Start;
     while !matches!(cursor, Cursor::Changes { .. }) {
@@ -205,7 +208,7 @@ async fn copied(source: &SharedShard, target: &SharedShard) {
 }
 
 #[tokio::test]
-async fn files_are_brought_before_the_rows_and_removed_when_the_slice_has_left() {
+async fn files_are_copied_before_the_rows_and_removed_after_the_slice() {
     let (one, two) = (ArchiveWorld::voted(300).await, ArchiveWorld::new());
     let (source, target) = (one.shard(), two.shard());
     let (here, there) = (
@@ -213,7 +216,7 @@ async fn files_are_brought_before_the_rows_and_removed_when_the_slice_has_left()
         Arc::new(FaultyStore::default()),
     );
     let (from, archive) = (here.archive(), there.archive());
-    backfill(&*source, &from, &at(1), 1, &mut Unthrottled)
+    backfill(&*source, &from, &at_epoch(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     prepared(&source, &target).await;
@@ -224,9 +227,9 @@ async fn files_are_brought_before_the_rows_and_removed_when_the_slice_has_left()
     assert_eq!(here.names().await, there.names().await);
     copied(&source, &target).await;
     assert!(damages(&target, &archive).await.is_empty());
-    // What is there is not brought again; what rotted is, when it is told to.
+    // Existing files are not copied again; damaged ones only on request.
     let names = there.names().await;
-    there.rot(&names[0], 40).await;
+    there.corrupt(&names[0], 40).await;
     let report = copy_missing_files(&*source, &from, &to, &mut Unthrottled).await;
     assert_eq!(report.unwrap(), ArchiveProgress::default());
     let damaged = damages(&target, &archive).await;
@@ -242,13 +245,13 @@ async fn files_are_brought_before_the_rows_and_removed_when_the_slice_has_left()
         .await
         .unwrap();
     assert!(damages(&target, &archive).await.is_empty());
-    // Nothing is removed while the slice is here or coming.
+    // Nothing is removed while the slice is present or arriving.
     for shard in [&source, &target] {
         let early = remove_files(&**shard, &archive, &slice, HashRange::WHOLE).await;
         assert!(matches!(early, Err(ArchiveError::Shard(_))), "{early:?}");
     }
     assert_eq!(there.names().await, names);
-    assert_eq!(target.purge(&at(2), &m, 9).await.unwrap(), 0);
+    assert_eq!(target.purge(&at_epoch(2), &m, 9).await.unwrap(), 0);
     assert_eq!(
         remove_files(&*target, &archive, &slice, HashRange::WHOLE)
             .await
@@ -256,23 +259,23 @@ async fn files_are_brought_before_the_rows_and_removed_when_the_slice_has_left()
         2,
         "it has left"
     );
-    // Whoever is late brings nothing to where the slice is gone.
+    // A late worker cannot copy files after the slice is gone.
     let late = copy_if_missing(&from, &to, &file, poll, &mut Unthrottled).await;
     assert!(matches!(late, Err(ArchiveCopyError::Target(_))), "{late:?}");
     assert_eq!(there.names().await, [""; 0]);
 }
 
 #[tokio::test]
-async fn a_rotten_file_is_named_and_not_copied() {
+async fn a_damaged_file_is_reported_and_not_copied() {
     let (world, other) = (ArchiveWorld::voted(300).await, ArchiveWorld::new());
     let (shard, target) = (world.shard(), other.shard());
     let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
-    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
+    backfill(&*shard, &archive, &at_epoch(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     let names = store.names().await;
-    store.rot(&names[1], 1_000).await;
+    store.corrupt(&names[1], 1_000).await;
     let found = damages(&shard, &archive).await;
     assert_eq!(found.len(), 1);
     assert!(found[0].error.to_string().contains(&names[1]), "{found:?}");
@@ -288,24 +291,24 @@ async fn a_rotten_file_is_named_and_not_copied() {
     assert!(!there.names().await.contains(&names[1]));
 }
 
-/// A disk that writes something else is noticed before the rows are given up.
+/// A disk that writes wrong bytes is detected before the rows are dropped.
 #[tokio::test]
-async fn nothing_takes_the_place_of_rows_before_it_was_read_back() {
+async fn rows_are_replaced_only_by_verified_files() {
     let world = ArchiveWorld::voted(300).await;
     let shard = world.shard();
     let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
     store.set_lying(true);
-    let outcome = backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled).await;
+    let outcome = backfill(&*shard, &archive, &at_epoch(1), 1, &mut Unthrottled).await;
     assert!(
         matches!(outcome, Err(ArchiveError::Damaged { .. })),
         "{outcome:?}"
     );
     assert_eq!(shard.archives(&slice()).await.unwrap(), []);
-    assert_eq!(rows_of(&shard, poll(1).poll_id).await.len(), 300);
-    // Nor is it copied.
+    assert_eq!(stored_rows(&shard, poll(1).poll_id).await.len(), 300);
+    // Nor is the file copied.
     store.set_lying(false);
-    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
+    backfill(&*shard, &archive, &at_epoch(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     let (there, other) = (Arc::new(FaultyStore::default()), ArchiveWorld::new());
@@ -325,13 +328,13 @@ async fn nothing_takes_the_place_of_rows_before_it_was_read_back() {
 }
 
 #[tokio::test]
-async fn only_what_nobody_names_is_swept_and_only_by_the_owner() {
+async fn only_unreferenced_files_are_removed_and_only_by_the_owner() {
     use object_store::ObjectStoreExt as _;
     let world = ArchiveWorld::voted(10).await;
     let shard = world.shard();
     let directory = tempfile::tempdir().unwrap();
     let archive = Archive::local(directory.path()).unwrap();
-    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
+    backfill(&*shard, &archive, &at_epoch(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     let folder = "acme/0/202611";
@@ -345,15 +348,16 @@ async fn only_what_nobody_names_is_swept_and_only_by_the_owner() {
     }
     let half = directory.path().join(folder).join("half.parquet.new#1");
     std::fs::write(&half, "x").unwrap();
-    let early = remove_unreferenced(&*shard, &archive, &at(1), Timestamp::from_unix_ms(1)).await;
+    let early =
+        remove_unreferenced(&*shard, &archive, &at_epoch(1), Timestamp::from_unix_ms(1)).await;
     assert_eq!(early.unwrap(), 0, "they may be about to be named");
     assert!(
-        remove_unreferenced(&*shard, &archive, &at(2), later())
+        remove_unreferenced(&*shard, &archive, &at_epoch(2), later())
             .await
             .is_err()
     );
     assert_eq!(
-        remove_unreferenced(&*shard, &archive, &at(1), later())
+        remove_unreferenced(&*shard, &archive, &at_epoch(1), later())
             .await
             .unwrap(),
         3
@@ -361,23 +365,23 @@ async fn only_what_nobody_names_is_swept_and_only_by_the_owner() {
     assert!(!half.exists());
     assert!(damages(&shard, &archive).await.is_empty());
     let m = token("m", 1);
-    shard.seal(&at(2), &m).await.unwrap();
-    shard.retire(&at(2), &m).await.unwrap();
-    assert_eq!(shard.purge(&at(2), &m, 9).await.unwrap(), 0);
+    shard.seal(&at_epoch(2), &m).await.unwrap();
+    shard.retire(&at_epoch(2), &m).await.unwrap();
+    assert_eq!(shard.purge(&at_epoch(2), &m, 9).await.unwrap(), 0);
     let removed = remove_files(&*shard, &archive, &slice(), HashRange::WHOLE).await;
     assert_eq!(removed.unwrap(), 2);
     assert!(!directory.path().join("acme").exists());
 }
 
-/// The folders say which slice wrote a file. Who holds the poll now is another
-/// question: files stay with it, and go with it.
+/// The folders name the slice that wrote a file, which may not be the poll's
+/// current slice: files stay with their polls.
 #[tokio::test]
-async fn the_files_of_a_slice_that_was_cut_stay_with_their_polls() {
+async fn the_files_of_a_recut_slice_stay_with_their_polls() {
     let world = ArchiveWorld::voted(20).await;
     let shard = world.shard();
     let store = Arc::new(FaultyStore::default());
     let archive = store.archive();
-    backfill(&*shard, &archive, &at(1), 1, &mut Unthrottled)
+    backfill(&*shard, &archive, &at_epoch(1), 1, &mut Unthrottled)
         .await
         .unwrap();
     let names = store.names().await;
@@ -397,25 +401,25 @@ async fn the_files_of_a_slice_that_was_cut_stay_with_their_polls() {
         children: children.clone(),
     };
     let c = token("c", 1);
-    shard.seal(&at(2), &c).await.unwrap();
+    shard.seal(&at_epoch(2), &c).await.unwrap();
     shard.recut(&c, &cut).await.unwrap();
-    // Whoever still cleans up after the parent leaves them alone.
+    // Removing the files of the parent leaves them alone.
     let late = remove_files(&*shard, &archive, &slice(), HashRange::WHOLE).await;
     assert_eq!(late.unwrap(), 0);
     assert_eq!(store.names().await, names);
     for child in &children {
-        let at = |epoch| FencedSlice {
+        let at_epoch = |epoch| FencedSlice {
             slice: cut.slice(child.slice),
             epoch: Epoch(epoch),
         };
-        remove_unreferenced(&*shard, &archive, &at(2), later())
+        remove_unreferenced(&*shard, &archive, &at_epoch(2), later())
             .await
             .unwrap();
         let m = token("m", 2);
-        shard.seal(&at(3), &m).await.unwrap();
-        shard.retire(&at(3), &m).await.unwrap();
-        assert_eq!(shard.purge(&at(3), &m, 9).await.unwrap(), 0);
-        let left = remove_files(&*shard, &archive, &at(3).slice, child.range()).await;
+        shard.seal(&at_epoch(3), &m).await.unwrap();
+        shard.retire(&at_epoch(3), &m).await.unwrap();
+        assert_eq!(shard.purge(&at_epoch(3), &m, 9).await.unwrap(), 0);
+        let left = remove_files(&*shard, &archive, &at_epoch(3).slice, child.range()).await;
         assert_eq!(left.unwrap(), 1, "its own, and no other");
     }
     assert_eq!(store.names().await, [""; 0]);

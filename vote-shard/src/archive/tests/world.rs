@@ -1,4 +1,4 @@
-//! A shard with closed polls, and a store that fails when it is told to.
+//! A shard with closed polls, and a store with faults.
 
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -21,7 +21,7 @@ use crate::embedded::disk::{Crash, SimulatedDisk};
 use crate::embedded::{EmbeddedShard, ShardOptions};
 use crate::testing::{SeedEntropy, SteppedClock};
 
-/// A shard on a disk that can lose what was not synced.
+/// A shard on a disk that can lose unsynced data.
 pub(super) struct ArchiveWorld {
     pub(super) disk: SimulatedDisk,
     pub(super) shard: Option<Arc<EmbeddedShard>>,
@@ -52,21 +52,21 @@ impl ArchiveWorld {
         self.shard.clone().unwrap()
     }
 
-    /// Loses its power and comes back.
+    /// Simulates a power failure and a restart.
     pub(super) fn crash(&mut self) {
         self.disk = self.disk.after(Crash::PowerLost);
         self.shard = None;
         self.open();
     }
 
-    /// An owner of polls 1 to 4 with so many voters each: 1 and 2 are closed,
-    /// 3 is closed without votes, 4 is open. Some votes were withdrawn, some
-    /// came as sums.
+    /// An owner of polls 1 to 4 with `voters` voters each: 1 and 2 are closed,
+    /// 3 is closed without votes, 4 is open. Some votes are withdrawn, some are
+    /// imported.
     pub(super) async fn voted(voters: u64) -> Self {
         let world = Self::new();
         let shard = world.shard();
         let polls = [changeable(1), choices(2, 3, true), poll(3), poll(4)];
-        owner_of(&*shard, &polls).await;
+        make_owner(&*shard, &polls).await;
         for poll in [&polls[0], &polls[1], &polls[3]] {
             let names: Vec<u64> = (0..voters).collect();
             for names in names.chunks(500) {
@@ -74,14 +74,14 @@ impl ArchiveWorld {
                     .iter()
                     .map(|n| ballot(poll, &format!("voter-{n}"), (n % 3) as u16, *n))
                     .collect();
-                shard.cast(&at(1), &batch).await.unwrap();
+                shard.cast(&at_epoch(1), &batch).await.unwrap();
             }
         }
         cast(&shard, withdrawal(&polls[0], "voter-1", 1, 1_000_001)).await;
         cast(&shard, ballot(&polls[1], "voter-1", 2, 1_000_002)).await;
         let request = ballast_domain::poll::RequestId(5);
         let carried = [7, 0, 1];
-        let at = at(1);
+        let at = at_epoch(1);
         let id = polls[0].poll_id;
         shard
             .import_counts(&at, id, request, &carried)
@@ -94,13 +94,13 @@ impl ArchiveWorld {
     }
 }
 
-/// The polls that [`ArchiveWorld::voted`] closed and that have votes.
+/// The polls of [`ArchiveWorld::voted`] that are closed and have votes.
 pub(super) fn closed() -> [PollId; 2] {
     [poll(1).poll_id, poll(2).poll_id]
 }
 
-/// A store in memory that counts what it is asked, and at a given operation
-/// fails, before or after it was done; from then on everything fails.
+/// A store in memory that counts its operations, and fails at a given one,
+/// before or after that takes effect; then it fails always.
 #[derive(Debug, Default)]
 pub(super) struct FaultyStore {
     pub(super) memory: Arc<InMemory>,
@@ -110,16 +110,16 @@ pub(super) struct FaultyStore {
 #[derive(Debug, Default)]
 struct Faults {
     asked: AtomicU64,
-    /// At which operation it fails, and whether that one is done even so.
+    /// The operation that fails, and whether it takes effect.
     fails: Mutex<Option<(u64, bool)>>,
-    /// The largest piece that was read or written.
+    /// The largest range that was read or written.
     largest: AtomicU64,
-    /// Whether it writes other bytes than it is given.
+    /// Whether it writes wrong bytes.
     lies: AtomicBool,
 }
 
 impl FaultyStore {
-    /// The same files, and no fault.
+    /// The same files without faults.
     pub(super) fn again(&self) -> Arc<Self> {
         Arc::new(Self {
             memory: self.memory.clone(),
@@ -127,7 +127,7 @@ impl FaultyStore {
         })
     }
 
-    /// The same files; the operation of this number fails.
+    /// The same files; the given operation fails.
     pub(super) fn failing(&self, operation: u64, done: bool) -> Arc<Self> {
         let again = self.again();
         *again.faults.fails.lock().unwrap() = Some((operation, done));
@@ -138,13 +138,13 @@ impl FaultyStore {
         Archive::new(self.clone())
     }
 
-    /// Whether it came to the operation that fails.
+    /// Whether the failing operation was reached.
     pub(super) fn failed(&self) -> bool {
         let fails = self.faults.fails.lock().unwrap();
         fails.is_some_and(|(at, _)| self.faults.asked.load(Ordering::Acquire) > at)
     }
 
-    /// From now on it writes other bytes than it is given, or no longer.
+    /// Switches wrong writes on or off.
     pub(super) fn set_lying(&self, lies: bool) {
         self.faults.lies.store(lies, Ordering::Release);
     }
@@ -153,7 +153,7 @@ impl FaultyStore {
         self.faults.largest.load(Ordering::Acquire)
     }
 
-    /// The names of all files.
+    /// Lists all files.
     pub(super) async fn names(&self) -> Vec<String> {
         let files = self.memory.list(None).map(|file| file.unwrap().location);
         let mut names: Vec<_> = files.map(|path| path.to_string()).collect().await;
@@ -162,7 +162,7 @@ impl FaultyStore {
     }
 
     /// Changes one byte of a file.
-    pub(super) async fn rot(&self, path: &str, place: usize) {
+    pub(super) async fn corrupt(&self, path: &str, place: usize) {
         use object_store::ObjectStoreExt as _;
         let path = Path::from(path);
         let file = self.memory.get(&path).await.unwrap();
@@ -173,7 +173,7 @@ impl FaultyStore {
 }
 
 impl Faults {
-    /// Whether the operation is to be done, and whether it then succeeds.
+    /// Whether the operation takes effect, and whether it succeeds.
     fn next(&self) -> (bool, bool) {
         let number = self.asked.fetch_add(1, Ordering::AcqRel);
         match *self.fails.lock().unwrap() {

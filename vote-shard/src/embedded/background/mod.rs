@@ -1,4 +1,4 @@
-//! Threads of an open shard next to its callers, and how they give way to votes.
+//! Background threads of an open shard, and how they yield to votes.
 //!
 //! ```text
 //!   committer       writes groups to the log and answers their callers

@@ -77,15 +77,15 @@ pub(in crate::embedded) fn run(shared: &EngineShared, options: &ShardOptions, na
         free_dropped_voters(shared);
         let stopping = shared.is_stopping();
         if is_due(shared, options, asked, stopping) {
-            let making = || make_checkpoint(shared, options);
+            let make = || make_checkpoint(shared, options);
             // On a panic the callers get an error; the unfinished files are
             // drafts.
-            let kept = catch_unwind(AssertUnwindSafe(making));
+            let outcome = catch_unwind(AssertUnwindSafe(make));
             if !report_outcome(
                 shared,
                 name,
                 asked,
-                kept.unwrap_or(Err(CompactionError::Panic)),
+                outcome.unwrap_or(Err(CompactionError::Panic)),
             ) {
                 delay = AFTER_FAILURE;
             }
@@ -124,9 +124,9 @@ pub(in crate::embedded) fn report_outcome(
     shared: &EngineShared,
     name: &str,
     asked: u64,
-    kept: Result<(), CompactionError>,
+    outcome: Result<(), CompactionError>,
 ) -> bool {
-    let outcome = kept.map_err(|error| {
+    let outcome = outcome.map_err(|error| {
         let cause = error_chain(&error);
         tracing::warn!(shard = name, cause, "failed to make a checkpoint");
         CheckpointFailure {
@@ -225,12 +225,12 @@ fn next_id(disk: &dyn Disk) -> std::io::Result<u64> {
 /// Removes old checkpoints, and runs that no remaining checkpoint refers to.
 fn remove_unreferenced_files(shared: &EngineShared, disk: &dyn Disk) -> std::io::Result<()> {
     let positions = checkpoint::list(disk).map_err(std::io::Error::other)?;
-    let (kept, old) = positions.split_at(positions.len().min(checkpoint::CHECKPOINTS_KEPT));
+    let (remaining, old) = positions.split_at(positions.len().min(checkpoint::CHECKPOINTS_KEPT));
     for position in old {
         disk.remove(&checkpoint::file_name(*position))?;
     }
     let mut needed = Vec::new();
-    for position in kept {
+    for position in remaining {
         match checkpoint::read(disk, *position) {
             Ok((head, _)) => needed.extend(head.runs),
             // A damaged checkpoint cannot be trusted to list its runs: keep all

@@ -17,19 +17,21 @@ impl Core {
     /// Creates a poll, or returns the one that the same request created.
     pub(in crate::embedded) fn create_poll(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         mut poll: Poll,
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<Poll>> {
         self.check()?;
-        let slice = self.state.admit_poll(&at.slice, at.epoch, poll.poll_id)?;
+        let slice = self
+            .state
+            .admit_poll(&fenced.slice, fenced.epoch, poll.poll_id)?;
         let same = slice.requests.get(&poll.request).or_else(|| {
             slice
                 .polls
                 .contains_key(&poll.poll_id)
                 .then_some(&poll.poll_id)
         });
-        if let Some(known) = same.and_then(|id| self.state.poll(&at.slice, *id)) {
+        if let Some(known) = same.and_then(|id| self.state.poll(&fenced.slice, *id)) {
             let depends_on = known.changed_in.max(slice.changed_in);
             return Ok(self.answer_after(depends_on, Poll::clone(&known.poll)));
         }
@@ -44,11 +46,11 @@ impl Core {
             archived: None,
             poll: poll.clone(),
             version: RowVersion {
-                epoch: at.epoch,
+                epoch: fenced.epoch,
                 revision: 1,
             },
         };
-        self.write_poll(self.state.next_poll, &at.slice, row, now);
+        self.write_poll(self.state.next_poll, &fenced.slice, row, now);
         Ok(self.answer_after(self.open.sequence, poll))
     }
 
@@ -140,11 +142,11 @@ impl Core {
     /// Closes a poll.
     pub(in crate::embedded) fn close_poll(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         poll: PollId,
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<Poll>> {
-        self.change_poll(at, poll, clock, |row, now| {
+        self.change_poll(fenced, poll, clock, |row, now| {
             let poll = &mut row.poll;
             if poll.closed_at.is_none() {
                 // A poll that had expired closed at that time, not now.
@@ -156,12 +158,12 @@ impl Core {
     /// Spreads a poll's counters over more lanes.
     pub(in crate::embedded) fn widen_lanes(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         poll: PollId,
         lanes: u16,
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<Poll>> {
-        self.change_poll(at, poll, clock, |row, _| {
+        self.change_poll(fenced, poll, clock, |row, _| {
             let options = &mut row.poll.spec.options;
             options.lanes = options.lanes.max(lanes);
         })
@@ -170,12 +172,12 @@ impl Core {
     /// Spreads an open poll's counters over fewer lanes.
     pub(in crate::embedded) fn narrow_lanes(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         poll: PollId,
         lanes: u16,
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<Poll>> {
-        self.change_poll(at, poll, clock, |row, _| {
+        self.change_poll(fenced, poll, clock, |row, _| {
             let is_open = row.poll.closed_at.is_none();
             let options = &mut row.poll.spec.options;
             if is_open {
@@ -187,15 +189,15 @@ impl Core {
     /// Adds imported vote counts.
     pub(in crate::embedded) fn import_counts(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         poll: PollId,
         request: RequestId,
         votes: &[u64],
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<Tally>> {
         self.check()?;
-        self.state.admit_poll(&at.slice, at.epoch, poll)?;
-        let known = self.require_poll(&at.slice, poll)?;
+        self.state.admit_poll(&fenced.slice, fenced.epoch, poll)?;
+        let known = self.require_poll(&fenced.slice, poll)?;
         if !known.imports.contains(&request) {
             if known.poll.phase(self.now(clock)) == PollPhase::Closed {
                 return Err(BallotRefusal::Closed.into());
@@ -203,27 +205,27 @@ impl Core {
             if known.imports.len() >= IMPORTS_PER_POLL_MAX {
                 return Err(BallotRefusal::ImportsUsedUp.into());
             }
-            self.change_poll(at, poll, clock, |row, _| {
+            self.change_poll(fenced, poll, clock, |row, _| {
                 row.imports.push(request);
                 for (carried, votes) in row.carried.iter_mut().zip(votes) {
                     *carried = carried.saturating_add(*votes);
                 }
             })?;
         }
-        self.tally(&at.slice, poll)
+        self.tally(&fenced.slice, poll)
     }
 
     /// Replaces a closed poll's rows by a file.
     pub(in crate::embedded) fn archive_poll(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         poll: PollId,
         file: ArchiveFile,
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<Poll>> {
         self.check()?;
-        self.state.admit_poll(&at.slice, at.epoch, poll)?;
-        let known = self.require_poll(&at.slice, poll)?;
+        self.state.admit_poll(&fenced.slice, fenced.epoch, poll)?;
+        let known = self.require_poll(&fenced.slice, poll)?;
         if known.poll.closed_at.is_none() {
             return Err(SliceStateError::PollOpen.into());
         }
@@ -242,7 +244,7 @@ impl Core {
             voting: known.voting,
             lanes: known.lanes.by_item(),
         };
-        self.change_poll(at, poll, clock, |row, _| {
+        self.change_poll(fenced, poll, clock, |row, _| {
             row.archived = Some(Box::new(archived));
         })
     }
@@ -292,14 +294,17 @@ impl Core {
 
     fn change_poll(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         poll: PollId,
         clock: Timestamp,
         change: impl FnOnce(&mut PollRow, Timestamp),
     ) -> ShardResult<PendingAnswer<Poll>> {
         self.check()?;
-        let admitted_in = self.state.admit_poll(&at.slice, at.epoch, poll)?.changed_in;
-        let known = self.require_poll(&at.slice, poll)?;
+        let admitted_in = self
+            .state
+            .admit_poll(&fenced.slice, fenced.epoch, poll)?
+            .changed_in;
+        let known = self.require_poll(&fenced.slice, poll)?;
         let (number, mut row) = (known.number, known.row());
         let now = self.now(clock);
         let before = row.clone();
@@ -308,11 +313,11 @@ impl Core {
             return Ok(self.answer_after(known.changed_in.max(admitted_in), row.poll));
         }
         row.version = RowVersion {
-            epoch: at.epoch,
+            epoch: fenced.epoch,
             revision: row.version.revision + 1,
         };
         let changed = row.poll.clone();
-        self.write_poll(number, &at.slice, row, now);
+        self.write_poll(number, &fenced.slice, row, now);
         Ok(self.answer_after(self.open.sequence, changed))
     }
 
@@ -341,14 +346,14 @@ impl Core {
             let Some(slice) = self.state.slices.get(&poll.slice) else {
                 continue;
             };
-            let at = FencedSlice {
+            let fenced = FencedSlice {
                 slice: poll.slice.clone(),
                 epoch: slice.fence.epoch,
             };
             let id = poll.poll.poll_id;
             // The shard owns the slice at this epoch, so this cannot be
             // refused.
-            let _ = self.close_poll(&at, id, clock);
+            let _ = self.close_poll(&fenced, id, clock);
         }
     }
 
@@ -364,14 +369,14 @@ mod tests {
     use ballast_domain::{Error, ErrorCode};
 
     use super::*;
-    use crate::conformance::builders::{at, at_of, poll, refusal, slice, time};
+    use crate::conformance::builders::{at_epoch, fenced_slice, poll, refusal, slice, time};
     use crate::embedded::core::Limits;
     use crate::embedded::state::EngineState;
     use crate::shard::{ShardError, SliceKey};
     use crate::testing::SeedEntropy;
 
     #[test]
-    fn a_poll_too_many_is_refused_clearly_and_changes_nothing() {
+    fn one_poll_too_many_is_refused_and_changes_nothing() {
         let limits = Limits {
             voters_max: 10,
             polls_max: 3,
@@ -379,29 +384,30 @@ mod tests {
         };
         let mut core = Core::new(EngineState::default(), 0, limits);
         let key = SliceKey::random(&SeedEntropy(7.into()));
-        for at in [at(1), at_of("other", 1)] {
-            core.adopt(&at, key, time(0)).unwrap();
+        for fenced in [at_epoch(1), fenced_slice("other", 1)] {
+            core.adopt(&fenced, key, time(0)).unwrap();
         }
         for number in 1..=3 {
-            core.create_poll(&at(1), poll(number), time(0)).unwrap();
+            core.create_poll(&at_epoch(1), poll(number), time(0))
+                .unwrap();
         }
         let (state, group) = (format!("{:?}", core.state), format!("{:?}", core.open));
         for _ in 0..2 {
-            let refused = core.create_poll(&at(1), poll(4), time(1));
+            let refused = core.create_poll(&at_epoch(1), poll(4), time(1));
             let refused = refusal(refused);
             assert_eq!(refused, BallotRefusal::TooManyPolls);
-            let told = Error::from(ShardError::from(refused));
-            assert_eq!(told.code(), ErrorCode::TooMany);
-            assert!(told.to_string().contains("polls, which is all"), "{told}");
+            let error = Error::from(ShardError::from(refused));
+            assert_eq!(error.code(), ErrorCode::TooMany);
+            assert!(error.to_string().contains("polls, which is all"), "{error}");
         }
         let unknown = core.poll(&slice(), poll(4).poll_id);
         assert_eq!(refusal(unknown), BallotRefusal::PollNotFound);
         // An existing poll is still found.
-        core.create_poll(&at(1), poll(3), time(1)).unwrap();
+        core.create_poll(&at_epoch(1), poll(3), time(1)).unwrap();
         assert_eq!(format!("{:?}", core.state), state);
         assert_eq!(format!("{:?}", core.open), group);
         // Each slice has its own limit.
-        let other = at_of("other", 1);
+        let other = fenced_slice("other", 1);
         core.create_poll(&other, poll(4), time(1)).unwrap();
     }
 }

@@ -23,18 +23,18 @@ impl Core {
     /// Becomes the owner of a slice without a record.
     pub(in crate::embedded) fn adopt(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         fresh: SliceKey,
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<()>> {
         self.check()?;
-        if let Some(known) = self.state.slices.get(&at.slice) {
+        if let Some(known) = self.state.slices.get(&fenced.slice) {
             return Ok(self.answer_after(known.changed_in, ()));
         }
-        if at.epoch != Epoch::FIRST {
+        if fenced.epoch != Epoch::FIRST {
             return Err(SliceStateError::UnknownSlice.into());
         }
-        self.write_slice(at, Fence::new_owner(at.epoch), fresh, clock);
+        self.write_slice(fenced, Fence::new_owner(fenced.epoch), fresh, clock);
         Ok(self.answer_after(self.open.sequence, ()))
     }
 
@@ -42,35 +42,35 @@ impl Core {
     /// record becomes owned.
     pub(in crate::embedded) fn restore_slice(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         fresh: SliceKey,
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<()>> {
         self.check()?;
-        let (fence, key) = match self.state.slices.get(&at.slice) {
-            None => (Fence::new_owner(at.epoch), fresh),
-            Some(known) => (known.fence.restored(at.epoch)?, known.key),
+        let (fence, key) = match self.state.slices.get(&fenced.slice) {
+            None => (Fence::new_owner(fenced.epoch), fresh),
+            Some(known) => (known.fence.restored(fenced.epoch)?, known.key),
         };
-        self.write_slice(at, fence, key, clock);
+        self.write_slice(fenced, fence, key, clock);
         Ok(self.answer_after(self.open.sequence, ()))
     }
 
-    fn write_slice(&mut self, at: &FencedSlice, fence: Fence, key: SliceKey, clock: Timestamp) {
-        let known = self.state.slices.get(&at.slice);
+    fn write_slice(&mut self, fenced: &FencedSlice, fence: Fence, key: SliceKey, clock: Timestamp) {
+        let known = self.state.slices.get(&fenced.slice);
         let range = known.map_or(HashRange::WHOLE, |known| known.range);
-        self.write_ranged(at, fence, key, range, clock);
+        self.write_ranged(fenced, fence, key, range, clock);
     }
 
     fn write_ranged(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         fence: Fence,
         key: SliceKey,
         range: HashRange,
         clock: Timestamp,
     ) {
         let record = SliceRecord {
-            slice: at.slice.clone(),
+            slice: fenced.slice.clone(),
             fence,
             key,
             range,
@@ -80,10 +80,13 @@ impl Core {
     }
 
     /// Checks whether reads at this epoch are authoritative.
-    pub(in crate::embedded) fn serves(&self, at: &FencedSlice) -> ShardResult<PendingAnswer<()>> {
+    pub(in crate::embedded) fn serves(
+        &self,
+        fenced: &FencedSlice,
+    ) -> ShardResult<PendingAnswer<()>> {
         self.check()?;
-        let known = self.state.slices.get(&at.slice);
-        Fence::serves(known.map(|known| &known.fence), at.epoch)?;
+        let known = self.state.slices.get(&fenced.slice);
+        Fence::serves(known.map(|known| &known.fence), fenced.epoch)?;
         Ok(self.answer_after(known.map_or(0, |known| known.changed_in), ()))
     }
 
@@ -126,15 +129,15 @@ impl Core {
     /// Starts an import.
     pub(in crate::embedded) fn prepare(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         token: &MigrationToken,
         (key, range): (SliceKey, HashRange),
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<()>> {
         self.check()?;
         let token = &effective_token(token);
-        let known = self.state.slices.get(&at.slice);
-        let fence = Fence::prepare(known.map(|known| &known.fence), at.epoch, token)?;
+        let known = self.state.slices.get(&fenced.slice);
+        let fence = Fence::prepare(known.map(|known| &known.fence), fenced.epoch, token)?;
         // Existing data belongs to its key and its range.
         let other = |known: &&SliceState| (known.key, known.range) != (key, range);
         if let Some(known) = known.filter(|known| other(known) && !known.polls.is_empty()) {
@@ -144,7 +147,7 @@ impl Core {
             }
             .into());
         }
-        self.write_ranged(at, fence, key, range, clock);
+        self.write_ranged(fenced, fence, key, range, clock);
         Ok(self.answer_after(self.open.sequence, ()))
     }
 
@@ -152,38 +155,38 @@ impl Core {
     pub(in crate::embedded) fn change_fence(
         &mut self,
         transition: FenceTransition,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         token: &MigrationToken,
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<()>> {
         let token = &effective_token(token);
-        let known = self.require_slice(&at.slice)?;
-        let (key, fence) = (known.key, transition(&known.fence, at.epoch, token)?);
+        let known = self.require_slice(&fenced.slice)?;
+        let (key, fence) = (known.key, transition(&known.fence, fenced.epoch, token)?);
         if fence != known.fence {
-            self.write_slice(at, fence, key, clock);
+            self.write_slice(fenced, fence, key, clock);
         }
-        let changed_in = self.require_slice(&at.slice)?.changed_in;
+        let changed_in = self.require_slice(&fenced.slice)?.changed_in;
         Ok(self.answer_after(changed_in, ()))
     }
 
     /// Removes polls of a slice that the shard does not own.
     pub(in crate::embedded) fn purge(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         token: &MigrationToken,
         most: usize,
         fresh: SliceKey,
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<usize>> {
         self.check()?;
-        let (slice, token) = (&at.slice, &effective_token(token));
+        let (slice, token) = (&fenced.slice, &effective_token(token));
         let known = self.state.slices.get(slice);
         if let Some(known) = known
             && !faults::is_planted(Fault::PurgeUnchecked)
         {
             known.fence.may_purge(token)?;
         }
-        let gone = Fence::purged(known.map(|known| &known.fence), at.epoch, token);
+        let gone = Fence::purged(known.map(|known| &known.fence), fenced.epoch, token);
         let key = known.map_or(fresh, |known| known.key);
         let polls = known.into_iter().flat_map(|known| known.polls.values());
         let first: Vec<PollNo> = polls.copied().take(most).collect();
@@ -195,7 +198,7 @@ impl Core {
         let known = self.state.slices.get(slice);
         let left = known.map_or(0, |known| known.polls.len());
         if left == 0 && known.map(|known| &known.fence) != Some(&gone) {
-            self.write_slice(at, gone, key, clock);
+            self.write_slice(fenced, gone, key, clock);
         }
         let changed_in = self.require_slice(slice)?.changed_in;
         Ok(self.answer_after(changed_in, left))
@@ -215,15 +218,15 @@ impl Core {
         if token.token > known.fence.token {
             let mut fence = known.fence.clone();
             fence.token = token.token;
-            let at = FencedSlice {
+            let fenced = FencedSlice {
                 slice: slice.clone(),
                 epoch: fence.epoch,
             };
             let key = known.key;
-            self.write_slice(&at, fence, key, clock);
+            self.write_slice(&fenced, fence, key, clock);
         }
         let range = self.require_slice(slice)?.range;
-        if changes.iter().any(|it| !range.contains(poll_of(it))) {
+        if changes.iter().any(|it| !range.contains(changed_poll(it))) {
             return Err(SliceStateError::PollOutOfRange.into());
         }
         for change in changes {
@@ -234,7 +237,7 @@ impl Core {
         }
         let changed_in = changes
             .iter()
-            .filter_map(|change| self.state.poll(slice, poll_of(change)))
+            .filter_map(|change| self.state.poll(slice, changed_poll(change)))
             .map(|poll| poll.changed_in)
             .max()
             .unwrap_or(0)
@@ -245,15 +248,15 @@ impl Core {
     /// Discards a poll that will be copied again.
     pub(in crate::embedded) fn discard_poll(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         token: &MigrationToken,
         poll: PollId,
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<()>> {
-        let slice = &at.slice;
+        let slice = &fenced.slice;
         self.require_slice(slice)?
             .fence
-            .may_discard(at.epoch, token)?;
+            .may_discard(fenced.epoch, token)?;
         if let Some(number) = self.state.poll(slice, poll).map(|poll| poll.number) {
             let now = self.now(clock);
             self.mark_counts_changed(number);
@@ -391,7 +394,7 @@ pub(super) fn effective_token(token: &MigrationToken) -> Cow<'_, MigrationToken>
     Cow::Borrowed(token)
 }
 
-fn poll_of(change: &ExportedRow) -> PollId {
+fn changed_poll(change: &ExportedRow) -> PollId {
     match change {
         ExportedRow::Poll(row) => row.poll.poll_id,
         ExportedRow::Voter(row) => row.poll,

@@ -102,20 +102,20 @@ impl Core {
     /// Judges and counts ballots in order.
     pub(in crate::embedded) fn cast(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         ballots: &[Ballot],
         clock: Timestamp,
     ) -> ShardResult<PendingAnswer<CastResult>> {
         self.check()?;
         // The fence must admit the batch, whatever the answers.
-        let slice = self.state.admit(&at.slice, at.epoch)?;
+        let slice = self.state.admit(&fenced.slice, fenced.epoch)?;
         slice.admits_polls(ballots.iter().map(|ballot| ballot.poll))?;
         let mut depends_on = slice.changed_in;
         let now = self.now(clock);
         let mut cast = CastResult::default();
         cast.verdicts.reserve(ballots.len());
         for run in ballots.chunk_by(|one, two| one.poll == two.poll) {
-            let changed_in = self.cast_for_poll(at, run, now, &mut cast);
+            let changed_in = self.cast_for_poll(fenced, run, now, &mut cast);
             depends_on = depends_on.max(changed_in);
         }
         Ok(self.answer_after(depends_on, cast))
@@ -125,12 +125,12 @@ impl Core {
     /// on.
     fn cast_for_poll(
         &mut self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         run: &[Ballot],
         now: Timestamp,
         cast: &mut CastResult,
     ) -> u64 {
-        let Some(slice) = self.state.slices.get(&at.slice) else {
+        let Some(slice) = self.state.slices.get(&fenced.slice) else {
             return 0;
         };
         let Some(number) = run.first().and_then(|first| slice.poll_no(first.poll)) else {
@@ -152,7 +152,7 @@ impl Core {
                 cast.defer(poll, block, &prints);
             }
             for (ballot, print) in block.iter().zip(prints) {
-                let verdict = self.cast_ballot(at.epoch, number, ballot, print, now);
+                let verdict = self.cast_ballot(fenced.epoch, number, ballot, print, now);
                 cast.verdicts.push(verdict);
             }
         }

@@ -16,19 +16,19 @@ impl EmbeddedShard {
     /// read.
     pub(in crate::embedded) async fn judge_cold_ballots(
         &self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         ballots: &[Ballot],
         cast: CastResult,
     ) -> ShardResult<Vec<BallotOutcome>> {
-        let judged = self.judge_stored(at, ballots, cast).await;
-        let fence = self.read(|core| core.fence(&at.slice)).await?;
-        Fence::serves(fence.as_ref(), at.epoch)?;
+        let judged = self.judge_stored(fenced, ballots, cast).await;
+        let fence = self.read(|core| core.fence(&fenced.slice)).await?;
+        Fence::serves(fence.as_ref(), fenced.epoch)?;
         judged
     }
 
     async fn judge_stored(
         &self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         ballots: &[Ballot],
         cast: CastResult,
     ) -> ShardResult<Vec<BallotOutcome>> {
@@ -49,7 +49,7 @@ impl EmbeddedShard {
         });
         for (place, has_row, verdict) in judged.await? {
             let poll = ballots[place].poll;
-            verdicts[place] = match has_row || !self.is_archived(&at.slice, poll).await? {
+            verdicts[place] = match has_row || !self.is_archived(&fenced.slice, poll).await? {
                 true => verdict,
                 false => BallotOutcome::Refused(BallotRefusal::Archived),
             };

@@ -242,9 +242,10 @@ impl EmbeddedShard {
     }
 
     /// Takes over a slice at a higher epoch, after a restore.
-    pub async fn restore_slice(&self, at: &FencedSlice) -> ShardResult<()> {
+    pub async fn restore_slice(&self, fenced: &FencedSlice) -> ShardResult<()> {
         let (now, key) = (self.now(), SliceKey::random(&*self.entropy));
-        self.decide(|core| core.restore_slice(at, key, now)).await
+        self.decide(|core| core.restore_slice(fenced, key, now))
+            .await
     }
 
     /// Reads stored rows without blocking a worker thread.

@@ -151,11 +151,11 @@ impl EngineShared {
     /// Waits on a condition variable, at most for `patience`.
     fn wait<'a>(
         &self,
-        told: &Condvar,
+        condition: &Condvar,
         core: MutexGuard<'a, Core>,
         patience: Duration,
     ) -> MutexGuard<'a, Core> {
-        match told.wait_timeout(core, patience) {
+        match condition.wait_timeout(core, patience) {
             Ok((core, _)) => core,
             Err(poisoned) => self.recover_poisoned(poisoned.into_inner().0),
         }
@@ -199,8 +199,8 @@ impl EngineShared {
 
     /// Bytes written to the log since the last checkpoint.
     pub(in crate::embedded) fn log_bytes_since_checkpoint(&self) -> u64 {
-        let kept = self.checkpointed_bytes.load(Ordering::Acquire);
-        self.log_bytes().saturating_sub(kept)
+        let checkpointed = self.checkpointed_bytes.load(Ordering::Acquire);
+        self.log_bytes().saturating_sub(checkpointed)
     }
 
     /// Records a checkpoint, made when the log had `log_bytes`.

@@ -173,7 +173,7 @@ impl CompactorSteps {
                 (progress, pending)
             }
         };
-        let kept = match progress {
+        let outcome = match progress {
             SnapshotProgress::Waits => {
                 self.pending = Some(pending);
                 return CompactorOutcome::Waits;
@@ -194,7 +194,7 @@ impl CompactorSteps {
                 catch_unwind(AssertUnwindSafe(write)).unwrap_or(Err(CompactionError::Panic))
             }
         };
-        match compactor::report_outcome(&self.shared, &self.name, pending.asked, kept) {
+        match compactor::report_outcome(&self.shared, &self.name, pending.asked, outcome) {
             true => CompactorOutcome::Checkpoint,
             false => CompactorOutcome::Failed,
         }

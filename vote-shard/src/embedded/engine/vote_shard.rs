@@ -27,9 +27,10 @@ const FIRST: PollId = PollId::from_number(0);
 
 #[async_trait]
 impl VoteShard for EmbeddedShard {
-    async fn create_poll(&self, at: &FencedSlice, poll: Poll) -> ShardResult<Poll> {
+    async fn create_poll(&self, fenced: &FencedSlice, poll: Poll) -> ShardResult<Poll> {
         let now = self.now();
-        self.decide(|core| core.create_poll(at, poll, now)).await
+        self.decide(|core| core.create_poll(fenced, poll, now))
+            .await
     }
 
     async fn poll(&self, slice: &SliceId, poll: PollId) -> ShardResult<Poll> {
@@ -49,43 +50,53 @@ impl VoteShard for EmbeddedShard {
         self.read(|core| core.awaited_polls(least, most)).await
     }
 
-    async fn close_poll(&self, at: &FencedSlice, poll: PollId) -> ShardResult<Poll> {
+    async fn close_poll(&self, fenced: &FencedSlice, poll: PollId) -> ShardResult<Poll> {
         let now = self.now();
-        self.decide(|core| core.close_poll(at, poll, now)).await
+        self.decide(|core| core.close_poll(fenced, poll, now)).await
     }
 
-    async fn widen_lanes(&self, at: &FencedSlice, poll: PollId, lanes: u16) -> ShardResult<Poll> {
+    async fn widen_lanes(
+        &self,
+        fenced: &FencedSlice,
+        poll: PollId,
+        lanes: u16,
+    ) -> ShardResult<Poll> {
         let now = self.now();
-        self.decide(|core| core.widen_lanes(at, poll, lanes, now))
+        self.decide(|core| core.widen_lanes(fenced, poll, lanes, now))
             .await
     }
 
-    async fn narrow_lanes(&self, at: &FencedSlice, poll: PollId, lanes: u16) -> ShardResult<Poll> {
+    async fn narrow_lanes(
+        &self,
+        fenced: &FencedSlice,
+        poll: PollId,
+        lanes: u16,
+    ) -> ShardResult<Poll> {
         let now = self.now();
-        self.decide(|core| core.narrow_lanes(at, poll, lanes, now))
+        self.decide(|core| core.narrow_lanes(fenced, poll, lanes, now))
             .await
     }
 
     async fn import_counts(
         &self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         poll: PollId,
         request: RequestId,
         votes: &[u64],
     ) -> ShardResult<Tally> {
         let now = self.now();
-        self.decide(|core| core.import_counts(at, poll, request, votes, now))
+        self.decide(|core| core.import_counts(fenced, poll, request, votes, now))
             .await
     }
 
     async fn archive_poll(
         &self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         poll: PollId,
         file: ArchiveFile,
     ) -> ShardResult<Poll> {
         let now = self.now();
-        self.decide(|core| core.archive_poll(at, poll, file, now))
+        self.decide(|core| core.archive_poll(fenced, poll, file, now))
             .await
     }
 
@@ -105,14 +116,18 @@ impl VoteShard for EmbeddedShard {
         self.read(|core| core.archives(slice)).await
     }
 
-    async fn cast(&self, at: &FencedSlice, ballots: &[Ballot]) -> ShardResult<Vec<BallotOutcome>> {
+    async fn cast(
+        &self,
+        fenced: &FencedSlice,
+        ballots: &[Ballot],
+    ) -> ShardResult<Vec<BallotOutcome>> {
         let now = self.now();
         self.shared.throttle.record_vote_call();
-        let cast = self.decide(|core| core.cast(at, ballots, now)).await?;
+        let cast = self.decide(|core| core.cast(fenced, ballots, now)).await?;
         if cast.stored.is_empty() {
             return Ok(cast.verdicts);
         }
-        self.judge_cold_ballots(at, ballots, cast).await
+        self.judge_cold_ballots(fenced, ballots, cast).await
     }
 
     async fn tally(&self, slice: &SliceId, poll: PollId) -> ShardResult<Tally> {
@@ -178,13 +193,13 @@ impl VoteShard for EmbeddedShard {
         }
     }
 
-    async fn serves(&self, at: &FencedSlice) -> ShardResult<()> {
-        self.read(|core| core.serves(at)).await
+    async fn serves(&self, fenced: &FencedSlice) -> ShardResult<()> {
+        self.read(|core| core.serves(fenced)).await
     }
 
-    async fn adopt(&self, at: &FencedSlice) -> ShardResult<()> {
+    async fn adopt(&self, fenced: &FencedSlice) -> ShardResult<()> {
         let (now, key) = (self.now(), SliceKey::random(&*self.entropy));
-        self.decide(|core| core.adopt(at, key, now)).await
+        self.decide(|core| core.adopt(fenced, key, now)).await
     }
 
     async fn fence(&self, slice: &SliceId) -> ShardResult<Option<Fence>> {
@@ -193,54 +208,54 @@ impl VoteShard for EmbeddedShard {
 
     async fn prepare(
         &self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         token: &MigrationToken,
         key: SliceKey,
         range: HashRange,
     ) -> ShardResult<()> {
         let now = self.now();
-        self.decide(|core| core.prepare(at, token, (key, range), now))
+        self.decide(|core| core.prepare(fenced, token, (key, range), now))
             .await
     }
 
-    async fn seal(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()> {
+    async fn seal(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()> {
         let now = self.now();
-        self.decide(|core| core.change_fence(Fence::seal, at, token, now))
+        self.decide(|core| core.change_fence(Fence::seal, fenced, token, now))
             .await
     }
 
-    async fn unseal(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()> {
+    async fn unseal(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()> {
         let now = self.now();
-        self.decide(|core| core.change_fence(Fence::unseal, at, token, now))
+        self.decide(|core| core.change_fence(Fence::unseal, fenced, token, now))
             .await
     }
 
-    async fn mark_ready(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()> {
+    async fn mark_ready(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()> {
         let now = self.now();
-        self.decide(|core| core.change_fence(Fence::mark_ready, at, token, now))
+        self.decide(|core| core.change_fence(Fence::mark_ready, fenced, token, now))
             .await
     }
 
-    async fn activate(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()> {
+    async fn activate(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()> {
         let now = self.now();
-        self.decide(|core| core.change_fence(Fence::activate, at, token, now))
+        self.decide(|core| core.change_fence(Fence::activate, fenced, token, now))
             .await
     }
 
-    async fn retire(&self, at: &FencedSlice, token: &MigrationToken) -> ShardResult<()> {
+    async fn retire(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()> {
         let now = self.now();
-        self.decide(|core| core.change_fence(Fence::retire, at, token, now))
+        self.decide(|core| core.change_fence(Fence::retire, fenced, token, now))
             .await
     }
 
     async fn purge(
         &self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         token: &MigrationToken,
         most: usize,
     ) -> ShardResult<usize> {
         let (now, key) = (self.now(), SliceKey::random(&*self.entropy));
-        self.decide(|core| core.purge(at, token, most, key, now))
+        self.decide(|core| core.purge(fenced, token, most, key, now))
             .await
     }
 
@@ -331,12 +346,12 @@ impl VoteShard for EmbeddedShard {
 
     async fn discard_poll(
         &self,
-        at: &FencedSlice,
+        fenced: &FencedSlice,
         token: &MigrationToken,
         poll: PollId,
     ) -> ShardResult<()> {
         let now = self.now();
-        self.decide(|core| core.discard_poll(at, token, poll, now))
+        self.decide(|core| core.discard_poll(fenced, token, poll, now))
             .await
     }
 

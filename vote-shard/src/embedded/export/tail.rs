@@ -119,9 +119,9 @@ impl TailCache {
         if to <= after {
             return Ok(Arc::default());
         }
-        let known = |kept: &&CachedTail| kept.is_for(subject, after, to);
-        if let Some(kept) = self.lock().iter().find(known) {
-            return Ok(kept.tail.clone());
+        let known = |cached: &&CachedTail| cached.is_for(subject, after, to);
+        if let Some(cached) = self.lock().iter().find(known) {
+            return Ok(cached.tail.clone());
         }
         let tail = Arc::new(LogTail::read(subject, log, after, to)?);
         let mut all = self.lock();

@@ -240,9 +240,9 @@ impl Log {
     fn retire_segment(&self, disk: &dyn Disk, id: u64, spares: &mut Vec<String>) -> io::Result<()> {
         let name = segment::file_name(id);
         let bytes = disk.open(&name)?.bytes()?;
-        let kept = self.reader.index.spares().len();
-        let few = kept + spares.len() < self.options.spares_max;
-        if few && bytes == self.options.segment_bytes {
+        let spare_count = self.reader.index.spares().len();
+        let needs_more = spare_count + spares.len() < self.options.spares_max;
+        if needs_more && bytes == self.options.segment_bytes {
             let spare = segment::spare_name(id);
             disk.rename(&name, &spare)?;
             spares.push(spare);

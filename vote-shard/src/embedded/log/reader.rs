@@ -128,16 +128,16 @@ impl LogReader {
     /// The last group that is not in the newest `bytes` of the log's files.
     pub fn last_unneeded(&self, bytes: u64) -> Result<u64, LogError> {
         let segments: Vec<SegmentStart> = self.index.segments().iter().copied().collect();
-        let (mut kept, mut oldest_kept) = (0, None);
+        let (mut kept_bytes, mut oldest_kept) = (0, None);
         for segment in segments.iter().rev() {
             // The newest segment is in use, and always stays.
             if let Some(first) = oldest_kept
-                && kept >= bytes
+                && kept_bytes >= bytes
             {
                 return Ok(first - 1);
             }
             let file = self.disk.open(&file_name(segment.id));
-            kept += file
+            kept_bytes += file
                 .and_then(|file| file.bytes())
                 .map_err(failed("read the size of a segment"))?;
             oldest_kept = Some(segment.first_sequence);

@@ -1,4 +1,4 @@
-//! What must hold of the log on the worst of disks.
+//! Properties of the log on the worst of disks.
 
 use std::sync::Arc;
 
@@ -34,7 +34,7 @@ fn open_after(disk: &SimulatedDisk, sequence: u64) -> Result<(Log, Vec<LogGroup>
     Ok((log, groups))
 }
 
-/// A payload that tells which group it is.
+/// A payload that identifies its group.
 fn payload(n: u64, bytes: usize) -> Vec<u8> {
     let mut payload = n.to_le_bytes().to_vec();
     payload.resize(bytes.max(8), n as u8);
@@ -72,15 +72,15 @@ fn steps() -> impl Strategy<Value = Vec<LogStep>> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 400, ..ProptestConfig::default() })]
 
-    /// Whatever is appended, failed, forgotten and crashed: every group that
-    /// was acknowledged and not forgotten is there, in order, once; what else
-    /// is there was appended right after it.
+    /// Whatever is appended, fails, is removed or crashes: every group that was
+    /// acknowledged and not removed is there, in order, once; other groups
+    /// follow them directly.
     #[test]
     fn nothing_acknowledged_is_lost(seed in any::<u64>(), steps in steps()) {
         let disk = SimulatedDisk::new(seed);
         let (mut log, _) = open(&disk).unwrap();
-        // What was appended under each sequence by the log that is open now,
-        // or survived into it; and up to where it was acknowledged.
+        // The groups appended by the current log or surviving into it, by
+        // sequence, and the last acknowledged one.
         let mut written: Vec<Vec<u8>> = Vec::new();
         let mut acknowledged = 0;
         let mut forgotten = 0;
@@ -117,8 +117,7 @@ proptest! {
                     drop(log);
                     disk.crash(crash);
                     disk.set_room(None);
-                    // A sync that fails while opening is tried again, as the
-                    // engine does.
+                    // Retry a sync failure while opening, as the engine does.
                     let (reopened, groups) = match open_after(&disk, forgotten) {
                         Ok(opened) => opened,
                         Err(LogError::Disk { .. } | LogError::NoSegment(_)) => open_after(&disk, forgotten).unwrap(),
@@ -134,8 +133,8 @@ proptest! {
                         prop_assert_eq!(group.sequence, first + place as u64);
                         prop_assert_eq!(&group.payload, &written[group.sequence as usize - 1]);
                     }
-                    // What is served now is acknowledged as far as anyone can
-                    // tell: it must survive whatever comes.
+                    // What is served now counts as acknowledged: it must
+                    // survive every later crash.
                     written.truncate(last as usize);
                     acknowledged = last;
                     log = reopened;
@@ -150,10 +149,10 @@ proptest! {
         }
     }
 
-    /// A byte that rots in the middle is told, never skipped; in the last
-    /// group it can only be taken for a group that was never acknowledged.
+    /// Damage in the middle is reported, never skipped; in the last group it
+    /// can look like a group that was never acknowledged.
     #[test]
-    fn rot_in_the_middle_stops_the_log(place in 0usize..4_000) {
+    fn damage_in_the_middle_stops_the_log(place in 0usize..4_000) {
         let disk = SimulatedDisk::new(7);
         let (mut log, _) = open(&disk).unwrap();
         for n in 1..=12 {
@@ -179,7 +178,7 @@ proptest! {
 }
 
 #[test]
-fn a_failed_sync_poisons_the_log_until_it_is_opened_anew() {
+fn a_failed_sync_poisons_the_log_until_it_is_reopened() {
     let disk = SimulatedDisk::new(1);
     let (mut log, _) = open(&disk).unwrap();
     log.append(b"one").unwrap();
@@ -188,8 +187,8 @@ fn a_failed_sync_poisons_the_log_until_it_is_opened_anew() {
     assert!(matches!(log.append(b"three"), Err(LogError::Poisoned)));
     assert_eq!(log.durable(), 1);
     drop(log);
-    // The group is still seen; were it served from here, it would be gone
-    // after the power went. So opening writes it anew.
+    // The group is still visible, but would be lost after a power failure. So
+    // opening rewrites it.
     let (log, groups) = open(&disk).unwrap();
     assert_eq!(groups.len(), 2);
     drop(log);
@@ -237,7 +236,7 @@ fn a_nearly_full_disk_gets_segments_as_small_as_need_be() {
     assert_eq!(sizes(&disk), [512, 1_024, needed]);
     let full = log.append(&payload(5, 300));
     assert!(matches!(full, Err(LogError::NoSegment(_))), "{full:?}");
-    // Whoever starts on such a disk needs little, too.
+    // A start on such a disk needs little space, too.
     drop(log);
     disk.crash(Crash::PowerLost);
     disk.set_room(Some(500));
@@ -247,7 +246,7 @@ fn a_nearly_full_disk_gets_segments_as_small_as_need_be() {
     for n in 5..=9 {
         assert_eq!(log.append(&payload(n, 300)).unwrap(), n);
     }
-    assert_eq!(sizes(&disk).last(), Some(&2_048), "as large as ever");
+    assert_eq!(sizes(&disk).last(), Some(&2_048), "full size again");
     drop(log);
     disk.crash(Crash::PowerLost);
     assert_eq!(open(&disk).unwrap().1.len(), 9);
@@ -258,12 +257,12 @@ fn the_next_segment_is_made_before_it_is_needed() {
     let disk = SimulatedDisk::new(1);
     let (mut log, _) = open(&disk).unwrap();
     let reader = log.reader();
-    assert_eq!(reader.needs_spare(), None, "there is much room");
+    assert_eq!(reader.needs_spare(), None, "enough space is left");
     log.append(&payload(1, 300)).unwrap();
     let last = reader.needs_spare().unwrap();
     reader.make_spare(last, SMALL.segment_bytes).unwrap();
-    assert_eq!(reader.needs_spare(), None, "there is one");
-    // There is no room to make another.
+    assert_eq!(reader.needs_spare(), None, "there is a spare");
+    // There is no space for another.
     disk.set_room(Some(0));
     for n in 2..=4 {
         assert_eq!(log.append(&payload(n, 300)).unwrap(), n);
@@ -271,7 +270,7 @@ fn the_next_segment_is_made_before_it_is_needed() {
     assert_eq!(sizes(&disk), [512, 2_048]);
     let full = reader.make_spare(reader.needs_spare().unwrap(), SMALL.segment_bytes);
     assert!(matches!(full, Err(LogError::NoSegment(_))), "{full:?}");
-    assert_eq!(disk.list().unwrap().len(), 2, "nothing is left of it");
+    assert_eq!(disk.list().unwrap().len(), 2, "the failed file is removed");
     drop(log);
     disk.crash(Crash::PowerLost);
     disk.set_room(None);
@@ -324,17 +323,17 @@ fn it_works_in_a_real_directory() {
     }
 }
 
-/// Whoever follows the log goes on where somebody stopped: it must be the right
-/// place, whoever that was, across segments, and while more is written.
+/// A follower continues where any reader stopped: at the right position, across
+/// segments, and while more is written.
 #[test]
-fn followers_go_on_where_others_stopped() {
+fn followers_continue_where_others_stopped() {
     let disk = SimulatedDisk::new(9);
     let (mut log, _) = open(&disk).unwrap();
     let reader = log.reader();
     let mut seen = [0; 3];
     for n in 1..=60 {
         log.append(&payload(n, 40 * (n as usize % 7))).unwrap();
-        // One follows closely, one in strides, one reads ever more anew.
+        // One reader follows closely, one in steps, one always starts over.
         for (place, every) in [1, 7, 13].into_iter().enumerate() {
             if n % every != 0 {
                 continue;

@@ -1,4 +1,4 @@
-//! What must hold of the records.
+//! Properties of the records.
 
 use ballast_domain::poll::{ItemSpec, Poll, PollOptions, PollSpec};
 use ballast_domain::{PollId, TenantId};
@@ -115,7 +115,7 @@ fn a_group_is_read_as_it_was_written() {
 
 #[test]
 fn the_format_is_pinned() {
-    // Golden bytes: a change of them is a change of the format.
+    // Golden bytes: a change is a change of the format.
     let payload = group(&examples());
     let golden = include_str!("../../../tests/golden/group-v1.hex");
     pinned("group-v1.hex", &payload, golden);
@@ -131,12 +131,12 @@ fn pinned(name: &str, payload: &[u8], golden: &str) {
     assert_eq!(hex, golden.trim());
 }
 
-/// A program that knows of no archives must not take its rows for lost.
+/// A program without archives must not treat an archived poll's rows as lost.
 #[test]
 fn an_archived_poll_has_a_record_of_its_own() {
     let mut records = examples();
     let Record::Poll(_, record) = &mut records[1] else {
-        panic!("the examples are others")
+        panic!("unexpected examples")
     };
     record.row.archived = Some(Box::new(ArchivedRows {
         file: ArchiveFile {
@@ -156,13 +156,17 @@ fn an_archived_poll_has_a_record_of_its_own() {
     let own = [records[1].clone()];
     let payload = group(&own);
     assert_eq!(payload[9], 7, "the tag");
-    assert_eq!(group(&examples()[1..2])[9], 2, "that of one with rows");
+    assert_eq!(
+        group(&examples()[1..2])[9],
+        2,
+        "the tag of a poll with rows"
+    );
     let (_, back) = read(&payload).unwrap();
     assert_eq!(back.map(Result::unwrap).collect::<Vec<_>>(), own);
 }
 
-/// A program that knows of no cuts must not take a part for the whole, nor
-/// look for polls where they are no more.
+/// A program without recuts must not treat a part as the whole slice, nor look
+/// for polls that have moved to another slice.
 #[test]
 fn parts_and_cuts_have_records_of_their_own() {
     let part = |slice, fence, range| SliceRecord {
@@ -175,7 +179,7 @@ fn parts_and_cuts_have_records_of_their_own() {
         range,
     };
     let token = MigrationToken {
-        move_id: MigrationId("rc-1".to_owned()),
+        migration_id: MigrationId("rc-1".to_owned()),
         token: 3 << 20,
     };
     let (low, high) = (
@@ -200,7 +204,7 @@ fn parts_and_cuts_have_records_of_their_own() {
     ];
     let payload = group(&records);
     assert_eq!(payload[9], 8, "the tag of a part");
-    assert_eq!(group(&records[1..])[9], 9, "the tag of a cut");
+    assert_eq!(group(&records[1..])[9], 9, "the tag of a recut");
     let (_, back) = read(&payload).unwrap();
     assert_eq!(back.map(Result::unwrap).collect::<Vec<_>>(), records);
     pinned(
@@ -210,13 +214,13 @@ fn parts_and_cuts_have_records_of_their_own() {
     );
 }
 
-/// A program that only adds lanes must not go on with the counts of those that
-/// are no more.
+/// A program that only adds lanes must not continue with the counts of removed
+/// lanes.
 #[test]
 fn a_poll_with_fewer_lanes_has_a_record_of_its_own() {
     let mut records = examples();
     let Record::Poll(_, record) = &mut records[1] else {
-        panic!("the examples are others")
+        panic!("unexpected examples")
     };
     record.row.poll.closed_at = None;
     record.row.poll.spec.options.lanes = 3;

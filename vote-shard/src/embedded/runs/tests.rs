@@ -1,4 +1,4 @@
-//! What must hold of runs, whatever is put into them.
+//! Properties of runs.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::embedded::disk::{Disk, SimulatedDisk};
 use crate::embedded::record::{RecordVoter, RowRecord};
 use crate::shard::{RowVersion, VoterName};
 
-/// Nobody votes meanwhile.
+/// No votes arrive meanwhile.
 static IDLE: BackgroundThrottle = BackgroundThrottle::new(false);
 
 /// A row by its poll, voter and revision.
@@ -46,7 +46,7 @@ fn bytes(put: Put) -> Vec<u8> {
     bytes
 }
 
-/// A run of these rows; of two of one voter the last counts.
+/// A run of these rows; of a voter's rows the last one counts.
 fn run(disk: &SimulatedDisk, id: u64, puts: &[Put]) -> Arc<Run> {
     let rows: BTreeMap<RowKey, Put> = puts.iter().map(|put| (key(*put), *put)).collect();
     let mut writer = RunWriter::create(disk, id, IDLE.start_task()).unwrap();
@@ -98,7 +98,7 @@ proptest! {
             let row = runs.get(key(*put)).unwrap().unwrap();
             prop_assert_eq!(row.row.version.revision, expected[&key(*put)]);
             let VoterName::Named(name) = row.voter else {
-                return Err(TestCaseError::fail("a name became none"));
+                return Err(TestCaseError::fail("a name is missing"));
             };
             prop_assert_eq!(name.as_str(), format!("voter-{}", put.1));
         }
@@ -123,14 +123,14 @@ proptest! {
     }
 }
 
-/// The places that chance seldom hits: heads of blocks, index and end.
+/// Positions that random tests rarely hit: block headers, index and footer.
 #[test]
 fn a_rotten_byte_is_noticed_in_every_head() {
     let disk = SimulatedDisk::new(1);
     let puts: Vec<Put> = (0..1_000).map(|n| (1, n, 1)).collect();
     drop(run(&disk, 1, &puts));
     let size = disk.open(&file_name(1)).unwrap().bytes().unwrap() as usize;
-    // The first block is closed at the first row beyond 32 KiB.
+    // The first block ends at the first row beyond 32 KiB.
     for place in (0..64)
         .chain(32 << 10..(32 << 10) + 256)
         .chain(size - 256..size)
@@ -170,6 +170,6 @@ fn runs_stay_few_however_many_are_made() {
     }
     assert!(
         written < 12 * 1_000_000,
-        "every row is written anew too often: {written}"
+        "rows are rewritten too often: {written}"
     );
 }

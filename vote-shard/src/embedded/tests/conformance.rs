@@ -1,5 +1,4 @@
-//! The embedded engine keeps the contract, on a simulated disk and on a real
-//! one.
+//! Runs the conformance suite on a simulated disk and on a real one.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +11,7 @@ use crate::embedded::{EmbeddedShard, ShardOptions, log};
 use crate::shard::{ShardError, SliceStateError};
 use crate::testing::{SeedEntropy, SteppedClock};
 
-/// Segments so small that the log goes on in a new one again and again.
+/// Small segments, so that the log often starts a new one.
 pub(super) const SMALL: log::LogOptions = log::LogOptions {
     segment_bytes: 8_192,
     first_segment_bytes: 4_096,
@@ -26,7 +25,7 @@ fn open(disk: Arc<dyn Disk>, options: ShardOptions, clock: Arc<SteppedClock>) ->
     Arc::new(shard.unwrap())
 }
 
-/// Nobody else holds the shard, so that dropping it closes it.
+/// Closes the shard by dropping the only handle.
 fn close(shard: SharedShard) {
     assert_eq!(Arc::strong_count(&shard), 1);
     drop(shard);
@@ -92,7 +91,7 @@ impl SyncGate for Simulated {
         self.disk().hold_syncs();
     }
 
-    async fn held(&self) {
+    async fn wait_until_held(&self) {
         while self.disk().syncs_held() == 0 {
             tokio::task::yield_now().await;
         }
@@ -149,7 +148,7 @@ impl ShardFixture for Real {
 /// is opened from there and not from its log alone.
 struct Checkpointed(Simulated);
 
-/// Scrubbing begins with a checkpoint, of whichever slice.
+/// Makes a checkpoint: scrubbing starts with one, whatever the slice.
 async fn checkpoint(shard: &SharedShard) {
     let nobody = SliceId {
         tenant_id: "nobody".parse().unwrap(),

@@ -1,5 +1,5 @@
-//! What is stored rots under a shard that runs: whose rows it is can be told, all
-//! else goes on, and what is copied anew is whole.
+//! Stored data gets damaged under a running shard: the damage is attributed to
+//! its polls, everything else works, and copying again repairs it.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use crate::testing::{SeedEntropy, SteppedClock};
 fn open(disk: &SimulatedDisk) -> EmbeddedShard {
     let mut options = ShardOptions {
         checkpoint_bytes: 1 << 40,
-        // The log is given up as soon as it may be.
+        // The log is removed as early as possible.
         feed_bytes: 0,
         ..ShardOptions::default()
     };
@@ -34,7 +34,7 @@ fn open(disk: &SimulatedDisk) -> EmbeddedShard {
     .unwrap()
 }
 
-fn at(epoch: u64) -> FencedSlice {
+fn at_epoch(epoch: u64) -> FencedSlice {
     FencedSlice {
         slice: SliceId {
             tenant_id: "acme".parse().unwrap(),
@@ -46,7 +46,7 @@ fn at(epoch: u64) -> FencedSlice {
 
 fn token() -> MigrationToken {
     MigrationToken {
-        move_id: MigrationId("m-1".to_owned()),
+        migration_id: MigrationId("m-1".to_owned()),
         token: 1,
     }
 }
@@ -85,24 +85,24 @@ async fn vote(shard: &EmbeddedShard, number: u128, voters: std::ops::Range<u64>)
             if_revision: None,
         })
         .collect();
-    for verdict in shard.cast(&at(1), &ballots).await.unwrap() {
+    for verdict in shard.cast(&at_epoch(1), &ballots).await.unwrap() {
         assert_eq!(verdict, BallotOutcome::Counted { revision: 1 });
     }
 }
 
-/// A shard with two polls, of which the first has rows in many blocks.
+/// A shard with two polls; the first has rows in many blocks.
 async fn source() -> EmbeddedShard {
     let shard = open(&SimulatedDisk::new(1));
-    shard.adopt(&at(1)).await.unwrap();
+    shard.adopt(&at_epoch(1)).await.unwrap();
     for (number, voters) in [(5, 3_000), (6, 50)] {
-        shard.create_poll(&at(1), poll(number)).await.unwrap();
+        shard.create_poll(&at_epoch(1), poll(number)).await.unwrap();
         vote(&shard, number, 0..voters).await;
     }
     shard
 }
 
 async fn copy(source: &EmbeddedShard, target: &EmbeddedShard) {
-    let slice = at(1).slice;
+    let slice = at_epoch(1).slice;
     let mut cursor = Cursor::Start;
     loop {
         let page = source.export(&slice, &cursor, 1 << 16).await.unwrap();
@@ -117,12 +117,12 @@ async fn copy(source: &EmbeddedShard, target: &EmbeddedShard) {
     }
 }
 
-/// The copy of a slice, with its rows sorted.
+/// A copy of the slice, with its rows in runs.
 async fn target(source: &EmbeddedShard, disk: &SimulatedDisk) -> EmbeddedShard {
-    let (slice, shard) = (at(1).slice, open(disk));
+    let (slice, shard) = (at_epoch(1).slice, open(disk));
     let key = source.slice_key(&slice).await.unwrap();
     shard
-        .prepare(&at(2), &token(), key, HashRange::WHOLE)
+        .prepare(&at_epoch(2), &token(), key, HashRange::WHOLE)
         .await
         .unwrap();
     copy(source, &shard).await;
@@ -136,9 +136,9 @@ fn the_run(disk: &SimulatedDisk) -> String {
     runs.next().unwrap()
 }
 
-/// The polls of which something else is stored than was written.
+/// The polls whose stored rows differ from the written ones.
 async fn wrong(shard: &EmbeddedShard) -> Vec<PollId> {
-    let slice = at(1).slice;
+    let slice = at_epoch(1).slice;
     let stored = shard.scrub(&slice).await.unwrap();
     let kept = shard.digests(&slice).await.unwrap();
     let unequal = stored.iter().zip(&kept).filter(|(one, two)| one != two);
@@ -146,13 +146,13 @@ async fn wrong(shard: &EmbeddedShard) -> Vec<PollId> {
 }
 
 #[tokio::test]
-async fn a_damaged_block_is_its_polls_alone_and_what_is_copied_anew_is_whole() {
+async fn a_damaged_block_affects_only_its_polls_and_copying_again_repairs_it() {
     let (source, disk) = (source().await, SimulatedDisk::new(2));
     let shard = target(&source, &disk).await;
     assert_eq!(wrong(&shard).await, []);
     disk.flip(&the_run(&disk), 5_000);
     assert_eq!(wrong(&shard).await, [poll(5).poll_id]);
-    let slice = at(1).slice;
+    let slice = at_epoch(1).slice;
     let cursor = Cursor::Snapshot {
         position: shard.export_position().await.unwrap(),
         after: None,
@@ -161,7 +161,7 @@ async fn a_damaged_block_is_its_polls_alone_and_what_is_copied_anew_is_whole() {
     assert!(matches!(read, Err(ShardError::Damaged { .. })), "{read:?}");
 
     shard
-        .discard_poll(&at(2), &token(), poll(5).poll_id)
+        .discard_poll(&at_epoch(2), &token(), poll(5).poll_id)
         .await
         .unwrap();
     copy(&source, &shard).await;
@@ -172,14 +172,14 @@ async fn a_damaged_block_is_its_polls_alone_and_what_is_copied_anew_is_whole() {
     };
     let read = shard.export(&slice, &cursor, 1 << 22).await.unwrap();
     assert!(read.changes.len() >= 3_050);
-    // Whoever opens it has no use for what is damaged.
+    // Opening skips the damaged block.
     drop(shard);
     let shard = open(&disk);
     assert_eq!(wrong(&shard).await, []);
-    // Runs become one, and nothing of the damage is left.
+    // Runs are merged, and the damage is gone.
     for _ in 0..5 {
         shard
-            .discard_poll(&at(2), &token(), poll(5).poll_id)
+            .discard_poll(&at_epoch(2), &token(), poll(5).poll_id)
             .await
             .unwrap();
         copy(&source, &shard).await;
@@ -192,33 +192,36 @@ async fn a_damaged_block_is_its_polls_alone_and_what_is_copied_anew_is_whole() {
     assert_eq!(seen.problems, [""; 0]);
 }
 
-/// The last block of a run is damaged, behind which rows are looked for that came
-/// later: they are not there, and that can be told.
+/// The last block of a run is damaged, and later rows are looked up behind it:
+/// they are not in the run, and the index shows that.
 #[tokio::test]
-async fn damage_at_the_end_is_in_nobodys_way() {
+async fn damage_at_the_end_of_a_run_does_not_block_new_rows() {
     let (source, disk) = (source().await, SimulatedDisk::new(2));
     let shard = target(&source, &disk).await;
     let run = the_run(&disk);
     let bytes = usize::try_from(disk.open(&run).unwrap().bytes().unwrap()).unwrap();
-    // Before the index and the end.
+    // Before the index and the footer.
     disk.flip(&run, bytes - 600);
     let found = wrong(&shard).await;
     assert!(found.contains(&poll(6).poll_id), "{found:?}");
     for poll in found {
-        shard.discard_poll(&at(2), &token(), poll).await.unwrap();
+        shard
+            .discard_poll(&at_epoch(2), &token(), poll)
+            .await
+            .unwrap();
     }
     copy(&source, &shard).await;
     assert_eq!(wrong(&shard).await, []);
 }
 
-/// What cannot be merged stays as it is, votes and checkpoints go on, and what its
-/// rows can be made anew from is kept until somebody starts the shard again.
+/// A damaged run is not merged, votes and checkpoints continue, and the files
+/// that can restore its rows stay until the next start.
 #[tokio::test]
-async fn damage_that_nobody_mends_is_made_good_by_the_next_start() {
+async fn a_restart_repairs_damage_from_the_log() {
     let disk = SimulatedDisk::new(3);
     let shard = open(&disk);
-    shard.adopt(&at(1)).await.unwrap();
-    shard.create_poll(&at(1), poll(5)).await.unwrap();
+    shard.adopt(&at_epoch(1)).await.unwrap();
+    shard.create_poll(&at_epoch(1), poll(5)).await.unwrap();
     vote(&shard, 5, 0..10).await;
     shard.checkpoint().await.unwrap();
     disk.flip(&the_run(&disk), 100);
@@ -229,7 +232,7 @@ async fn damage_that_nobody_mends_is_made_good_by_the_next_start() {
     }
     assert_eq!(wrong(&shard).await, [poll(5).poll_id]);
     let votes = async |shard: &EmbeddedShard| {
-        let tally = shard.tally(&at(1).slice, poll(5).poll_id).await;
+        let tally = shard.tally(&at_epoch(1).slice, poll(5).poll_id).await;
         tally.unwrap().counts
     };
     assert_eq!(votes(&shard).await, [2_210, 0]);
@@ -239,20 +242,20 @@ async fn damage_that_nobody_mends_is_made_good_by_the_next_start() {
     assert_eq!(votes(&shard).await, [2_210, 0]);
 }
 
-/// A log that is damaged in the middle is no shard that is away.
+/// A damaged log is reported as damage, not as an unavailable shard.
 #[tokio::test]
-async fn a_damaged_log_is_told_as_damage() {
+async fn a_damaged_log_is_reported_as_damage() {
     let disk = SimulatedDisk::new(4);
     let shard = open(&disk);
-    shard.adopt(&at(1)).await.unwrap();
-    shard.create_poll(&at(1), poll(5)).await.unwrap();
+    shard.adopt(&at_epoch(1)).await.unwrap();
+    shard.create_poll(&at_epoch(1), poll(5)).await.unwrap();
     for round in 0..5_u64 {
         vote(&shard, 5, round * 10..round * 10 + 10).await;
     }
     let names = disk.list().unwrap();
     let log = names.iter().find(|name| name.ends_with(".seg")).unwrap();
     disk.flip(log, 1_500);
-    let slice = at(1).slice;
+    let slice = at_epoch(1).slice;
     for read in [
         shard.scrub(&slice).await.map(drop),
         shard

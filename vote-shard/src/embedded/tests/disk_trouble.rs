@@ -1,12 +1,14 @@
-//! A running shard whose disk takes nothing for a while: nothing is
-//! acknowledged meanwhile, nothing that was is lost, and when the disk works
-//! again so does the shard.
+//! A running shard whose disk refuses writes for a while: nothing is
+//! acknowledged meanwhile, no acknowledged data is lost, and the shard recovers
+//! with the disk.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::conformance::START_MS;
-use crate::conformance::builders::{at, ballot, counted, owner_of, poll, slice, until_it_works};
+use crate::conformance::builders::{
+    at_epoch, ballot, counted, make_owner, poll, retry_until_available, slice,
+};
 use crate::embedded::disk::watched::{Touch, WatchedDisk};
 use crate::embedded::disk::{Crash, Disk, SimulatedDisk};
 use crate::embedded::tests::conformance::SMALL;
@@ -24,9 +26,8 @@ fn open(disk: Arc<dyn Disk>) -> EmbeddedShard {
     EmbeddedShard::open("shard-1", disk, options, clock, entropy).unwrap()
 }
 
-/// How often segments were made or removed, or tried to be, and checkpoints
-/// were opened: when one is made, when usage is asked for, and when memory is
-/// rebuilt.
+/// Counts attempts to create or remove segments, and opened checkpoints: these
+/// are opened by a new checkpoint, by usage, and when memory is rebuilt.
 #[derive(Default)]
 struct Touched {
     segments: AtomicU32,
@@ -52,7 +53,7 @@ impl Touched {
         self.checkpoints.load(Ordering::Acquire)
     }
 
-    /// Waits until so much more was tried.
+    /// Waits for this many more attempts.
     async fn more_attempts(&self, more: u32) {
         let enough = self.segments.load(Ordering::Acquire) + more;
         let trying = async {
@@ -62,18 +63,20 @@ impl Touched {
         };
         let patience = std::time::Duration::from_secs(60);
         let tried = tokio::time::timeout(patience, trying).await;
-        tried.expect("it should be tried again");
+        tried.expect("it should be retried");
     }
 }
 
 /// Casts a vote for the first item.
 async fn vote(shard: &EmbeddedShard, name: &str) -> ShardResult<()> {
-    let answer = shard.cast(&at(1), &[ballot(&poll(1), name, 0, 1)]).await?;
+    let answer = shard
+        .cast(&at_epoch(1), &[ballot(&poll(1), name, 0, 1)])
+        .await?;
     assert_eq!(answer, [counted(1)]);
     Ok(())
 }
 
-/// Votes until that is refused; says how many were acknowledged.
+/// Votes until a vote fails; returns the number of acknowledged votes.
 async fn vote_until_refused(shard: &EmbeddedShard) -> u64 {
     let mut acknowledged = 0;
     loop {
@@ -85,7 +88,7 @@ async fn vote_until_refused(shard: &EmbeddedShard) -> u64 {
     }
 }
 
-/// Nothing is answered, and the shard says why.
+/// Asserts that the shard refuses everything, and gives this reason.
 async fn assert_troubled(shard: &EmbeddedShard, because: &str) {
     let asked = vote(shard, "too early").await;
     assert!(
@@ -101,7 +104,8 @@ async fn assert_troubled(shard: &EmbeddedShard, because: &str) {
     assert!(trouble.contains(because), "{trouble}");
 }
 
-/// The shard, its files and what is found after a crash have all voters.
+/// Asserts that the shard, its files and the data after a crash have all
+/// voters.
 async fn assert_voters(shard: EmbeddedShard, disk: &SimulatedDisk, voters: u64) {
     assert_eq!(shard.usage().await.trouble, None);
     let id = poll(1).poll_id;
@@ -118,11 +122,11 @@ async fn assert_voters(shard: EmbeddedShard, disk: &SimulatedDisk, voters: u64) 
 }
 
 #[tokio::test]
-async fn what_a_full_disk_refused_is_not_counted_when_there_is_room_again() {
+async fn votes_refused_by_a_full_disk_are_not_counted_later() {
     let disk = SimulatedDisk::new(1);
     let touched = Arc::new(Touched::default());
     let shard = open(touched.watch(&disk));
-    owner_of(&shard, &[poll(1)]).await;
+    make_owner(&shard, &[poll(1)]).await;
     vote(&shard, "before").await.unwrap();
     shard.checkpoint().await.unwrap();
     disk.set_room(Some(0));
@@ -130,11 +134,13 @@ async fn what_a_full_disk_refused_is_not_counted_when_there_is_room_again() {
     assert_troubled(&shard, "make a segment: no storage space").await;
     let read = touched.checkpoints();
     touched.more_attempts(3).await;
-    assert_eq!(touched.checkpoints(), read, "it was read in vain");
+    assert_eq!(touched.checkpoints(), read, "nothing should be read");
     assert!(vote(&shard, "too early").await.is_err());
     disk.set_room(None);
-    // Its voter may choose again, and so may the one who came too early.
-    until_it_works(|| vote(&shard, "after")).await.unwrap();
+    // The refused voters may choose again.
+    retry_until_available(|| vote(&shard, "after"))
+        .await
+        .unwrap();
     let id = poll(1).poll_id;
     for refused in [format!("voter {acknowledged}"), "too early".to_owned()] {
         let voter = refused.parse().unwrap();
@@ -148,7 +154,7 @@ async fn a_disk_that_turns_read_only_keeps_the_shard_away_until_it_can_be_writte
     let disk = SimulatedDisk::new(1);
     let touched = Arc::new(Touched::default());
     let shard = open(touched.watch(&disk));
-    owner_of(&shard, &[poll(1)]).await;
+    make_owner(&shard, &[poll(1)]).await;
     vote(&shard, "before").await.unwrap();
     shard.checkpoint().await.unwrap();
     let mut voters = 1;
@@ -159,12 +165,12 @@ async fn a_disk_that_turns_read_only_keeps_the_shard_away_until_it_can_be_writte
         assert!(shard.checkpoint().await.is_err());
         let read = touched.checkpoints();
         touched.more_attempts(3).await;
-        assert_eq!(touched.checkpoints(), read, "it was read in vain");
+        assert_eq!(touched.checkpoints(), read, "nothing should be read");
         assert_troubled(&shard, "read-only").await;
         disk.set_read_only(false);
-        // What was refused may not have happened; sent again it counts once.
+        // A failed vote may not have happened; a retry counts once.
         let name = format!("voter of round {round}");
-        until_it_works(|| vote(&shard, &name)).await.unwrap();
+        retry_until_available(|| vote(&shard, &name)).await.unwrap();
         voters += 1;
         let tally = shard.tally(&slice(), poll(1).poll_id).await.unwrap();
         assert_eq!(tally.voters, voters);

@@ -1,4 +1,4 @@
-//! What exports cost, and that they are whole.
+//! The cost and the completeness of exports.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,9 @@ use ballast_domain::tenant::Epoch;
 use ballast_domain::{Timestamp, VoterId};
 
 use crate::conformance::START_MS;
-use crate::conformance::builders::{at, ballot, changeable, counted, owner_of, poll, slice};
+use crate::conformance::builders::{
+    at_epoch, ballot, changeable, counted, make_owner, poll, slice,
+};
 use crate::embedded::disk::SimulatedDisk;
 use crate::embedded::disk::watched::{Touch, WatchedDisk};
 use crate::embedded::tests::conformance::SMALL;
@@ -19,8 +21,8 @@ use crate::shard::{
 };
 use crate::testing::{SeedEntropy, SteppedClock};
 
-/// A shard that owns the slice with two polls, and how many checkpoints and
-/// runs it has made.
+/// A shard that owns the slice with two polls, and a counter of created
+/// checkpoints and runs.
 async fn shard(checkpoint_bytes: u64) -> (EmbeddedShard, Arc<AtomicU32>) {
     let made = Arc::new(AtomicU32::new(0));
     let count = made.clone();
@@ -40,19 +42,18 @@ async fn shard(checkpoint_bytes: u64) -> (EmbeddedShard, Arc<AtomicU32>) {
     let clock = Arc::new(SteppedClock::new(START_MS));
     let entropy = Arc::new(SeedEntropy(7.into()));
     let shard = EmbeddedShard::open("shard-1", disk, options, clock, entropy).unwrap();
-    owner_of(&shard, &[changeable(1), poll(2)]).await;
+    make_owner(&shard, &[changeable(1), poll(2)]).await;
     (shard, made)
 }
 
-/// Casts a vote, the voter's first or so-manieth.
+/// Casts a vote that makes this revision.
 async fn vote(shard: &EmbeddedShard, name: &str, item: u16, revision: u32) {
     let vote = ballot(&changeable(1), name, item, revision.into());
-    let answer = shard.cast(&at(1), &[vote]).await.unwrap();
+    let answer = shard.cast(&at_epoch(1), &[vote]).await.unwrap();
     assert_eq!(answer, [counted(revision)]);
 }
 
-/// The rows that were there when it was asked for: who chose what, each voter
-/// once.
+/// The rows at the time of the request: who chose what, each voter once.
 async fn export(shard: &EmbeddedShard, bytes: usize) -> BTreeMap<String, (Vec<u16>, u32)> {
     let mut rows = BTreeMap::new();
     let mut cursor = Cursor::Start;
@@ -84,7 +85,7 @@ async fn exports_make_no_checkpoints_and_lack_nothing() {
     shard.checkpoint().await.unwrap();
     let before = made.load(Ordering::Acquire);
     for n in 0..10 {
-        // One voter more, and one who has changed their mind.
+        // A new voter, and one who changes their vote.
         let (new, early) = (format!("late {n}"), format!("early {n}"));
         vote(&shard, &new, 1, 1).await;
         vote(&shard, &early, 2, 2).await;
@@ -97,8 +98,8 @@ async fn exports_make_no_checkpoints_and_lack_nothing() {
     assert_eq!(made.load(Ordering::Acquire), before);
 }
 
-/// What is in no run yet may be forty thousand rows: it is read once for an
-/// export, not once for each of its pages.
+/// The tail may have forty thousand rows: an export reads it once, not once per
+/// page.
 #[tokio::test]
 async fn the_pages_of_an_export_share_what_was_read_of_the_log() {
     let opened = Arc::new(AtomicU32::new(0));
@@ -113,17 +114,17 @@ async fn the_pages_of_an_export_share_what_was_read_of_the_log() {
     let entropy = Arc::new(SeedEntropy(7.into()));
     let options = ShardOptions::default();
     let shard = EmbeddedShard::open("shard-1", Arc::new(disk), options, clock, entropy).unwrap();
-    owner_of(&shard, &[changeable(1), poll(2)]).await;
+    make_owner(&shard, &[changeable(1), poll(2)]).await;
     for n in 0..20 {
         vote(&shard, &format!("voter {n}"), 0, 1).await;
     }
     let before = opened.load(Ordering::Acquire);
     assert_eq!(export(&shard, 1).await.len(), 20);
     assert_eq!(opened.load(Ordering::Acquire), before + 1);
-    // Another export, and one of a slice whose polls are others now.
+    // Another export, and one after the slice's polls have changed.
     vote(&shard, "late", 0, 1).await;
     assert_eq!(export(&shard, 1).await.len(), 21);
-    shard.create_poll(&at(1), poll(3)).await.unwrap();
+    shard.create_poll(&at_epoch(1), poll(3)).await.unwrap();
     assert_eq!(export(&shard, 1).await.len(), 21);
     assert_eq!(opened.load(Ordering::Acquire), before + 3);
 }
@@ -146,7 +147,7 @@ async fn an_export_is_whole_though_checkpoints_are_made_meanwhile() {
         if matches!(cursor, Cursor::Changes { .. }) {
             break;
         }
-        // Two checkpoints, after which the log is given up to the first.
+        // Two checkpoints: the log is removed up to the first.
         for checkpoint in 0..2 {
             vote(&shard, &format!("late {round} {checkpoint}"), 1, 1).await;
             shard.checkpoint().await.unwrap();
@@ -165,7 +166,7 @@ async fn an_export_is_whole_though_checkpoints_are_made_meanwhile() {
 
 #[tokio::test]
 async fn exports_at_once_share_a_checkpoint_and_the_next_needs_none() {
-    // An export reads a kibibyte of the log, and no more.
+    // An export reads at most 1 KiB of the log.
     let (shard, made) = shard(16 << 10).await;
     for n in 0..50 {
         vote(&shard, &format!("voter {n}"), 0, 1).await;
@@ -187,7 +188,7 @@ async fn exports_at_once_share_a_checkpoint_and_the_next_needs_none() {
     assert_eq!(made.load(Ordering::Acquire), before + 2);
 }
 
-/// Everything of the slice.
+/// All rows of the slice.
 async fn everything(shard: &EmbeddedShard) -> Vec<ExportedRow> {
     let (mut all, mut cursor) = (Vec::new(), Cursor::Start);
     loop {
@@ -200,8 +201,8 @@ async fn everything(shard: &EmbeddedShard) -> Vec<ExportedRow> {
     }
 }
 
-/// The way back of a move: the copy that stayed here gets everything once more,
-/// also the rows of closed polls, which memory has let go.
+/// The way back of a migration: the copy that stayed gets everything again,
+/// also the rows of closed polls, which are evicted from memory.
 #[tokio::test]
 async fn rows_of_closed_polls_that_come_back_count_once() {
     let (shard, _) = shard(1 << 30).await;
@@ -209,22 +210,22 @@ async fn rows_of_closed_polls_that_come_back_count_once() {
         vote(&shard, &format!("voter {n}"), 0, 1).await;
     }
     let id = changeable(1).poll_id;
-    shard.close_poll(&at(1), id).await.unwrap();
+    shard.close_poll(&at_epoch(1), id).await.unwrap();
     shard.checkpoint().await.unwrap();
     assert_eq!(shard.usage().await.voters_in_memory, 0);
     let token = |name: &str, token| MigrationToken {
-        move_id: MigrationId(name.to_owned()),
+        migration_id: MigrationId(name.to_owned()),
         token,
     };
     let (away, back) = (token("away", 1), token("back", 2));
-    shard.seal(&at(2), &away).await.unwrap();
+    shard.seal(&at_epoch(2), &away).await.unwrap();
     let changes = everything(&shard).await;
     let digests = shard.digests(&slice()).await.unwrap();
     let tally = shard.tally(&slice(), id).await.unwrap().counts;
-    shard.retire(&at(2), &away).await.unwrap();
+    shard.retire(&at_epoch(2), &away).await.unwrap();
     let key = shard.slice_key(&slice()).await.unwrap();
     shard
-        .prepare(&at(3), &back, key, HashRange::WHOLE)
+        .prepare(&at_epoch(3), &back, key, HashRange::WHOLE)
         .await
         .unwrap();
     for _ in 0..2 {
@@ -235,40 +236,40 @@ async fn rows_of_closed_polls_that_come_back_count_once() {
     }
 }
 
-/// What is brought back to the side that was left: a poll that was closed
-/// elsewhere, and a row after it, with a checkpoint in between.
+/// Rows that stream back to the retired side: a poll that was closed elsewhere,
+/// and a later row of it, with a checkpoint in between.
 #[tokio::test]
-async fn rows_that_are_brought_back_after_their_poll_was_closed_count() {
+async fn rows_that_stream_back_after_closing_are_counted() {
     let (shard, _) = shard(1 << 30).await;
     vote(&shard, "early", 0, 1).await;
     let token = MigrationToken {
-        move_id: MigrationId("away".to_owned()),
+        migration_id: MigrationId("away".to_owned()),
         token: 1,
     };
-    shard.seal(&at(2), &token).await.unwrap();
+    shard.seal(&at_epoch(2), &token).await.unwrap();
     let changes = everything(&shard).await;
-    shard.retire(&at(2), &token).await.unwrap();
+    shard.retire(&at_epoch(2), &token).await.unwrap();
     let version = RowVersion {
         epoch: Epoch(2),
         revision: 1,
     };
-    let mut brought = Vec::new();
+    let mut streamed_back = Vec::new();
     for change in changes {
         match change {
             ExportedRow::Poll(mut row) if row.poll.poll_id == changeable(1).poll_id => {
                 row.version = version;
                 row.poll.closed_at = Some(Timestamp::from_unix_ms(START_MS));
-                brought.push(ExportedRow::Poll(row));
+                streamed_back.push(ExportedRow::Poll(row));
             }
             ExportedRow::Voter(mut row) => {
                 row.voter = VoterName::Named(VoterId::new("late").unwrap());
                 row.version = version;
-                brought.push(ExportedRow::Voter(row));
+                streamed_back.push(ExportedRow::Voter(row));
             }
             ExportedRow::Poll(_) => {}
         }
     }
-    for change in brought {
+    for change in streamed_back {
         shard.import(&slice(), &token, &[change]).await.unwrap();
         shard.checkpoint().await.unwrap();
     }
@@ -280,8 +281,8 @@ async fn rows_that_are_brought_back_after_their_poll_was_closed_count() {
     );
 }
 
-/// A poll may be made between the look at what a slice has and the reading of the
-/// log: its rows must not come without it, nor be passed over.
+/// A poll may be created between reading the slice's list and reading the log:
+/// its rows must neither come without it nor be skipped.
 #[tokio::test]
 async fn a_poll_that_is_made_meanwhile_comes_before_its_rows() {
     let (shard, _) = shard(1 << 20).await;
@@ -289,9 +290,9 @@ async fn a_poll_that_is_made_meanwhile_comes_before_its_rows() {
     let until = store.log.durable();
     let subject = shard.read(|core| core.subject(&slice())).await.unwrap();
     let late = poll(77);
-    shard.create_poll(&at(1), late.clone()).await.unwrap();
+    shard.create_poll(&at_epoch(1), late.clone()).await.unwrap();
     let cast = [ballot(&late, "somebody", 0, 1)];
-    shard.cast(&at(1), &cast).await.unwrap();
+    shard.cast(&at_epoch(1), &cast).await.unwrap();
     let page =
         crate::embedded::export::changes_page(&subject, &store, until, until, usize::MAX).unwrap();
     let next = Cursor::Changes { position: until };

@@ -1,9 +1,11 @@
-//! What shares a group, on a disk that is slow.
+//! Which writes share a group, on a slow disk.
 
 use std::sync::Arc;
 
 use crate::conformance::START_MS;
-use crate::conformance::builders::{at, ballot, changeable, owner_of, poll, slice, time, voter};
+use crate::conformance::builders::{
+    at_epoch, ballot, changeable, make_owner, poll, slice, time, voter,
+};
 use crate::embedded::disk::{Crash, SimulatedDisk};
 use crate::embedded::tests::conformance::SMALL;
 use crate::embedded::{EmbeddedShard, ShardOptions, log};
@@ -32,14 +34,14 @@ async fn until_held(disk: &SimulatedDisk) {
 }
 
 #[tokio::test]
-async fn however_many_wait_a_group_does_not_grow_too_large_for_the_log() {
+async fn a_group_never_exceeds_the_log_s_limit() {
     let (disk, clock) = (SimulatedDisk::new(1), Arc::new(SteppedClock::new(START_MS)));
     let tight = log::LogOptions {
         group_bytes_max: 8_192,
         ..SMALL
     };
     let shard = open(&disk, tight, &clock);
-    owner_of(&*shard, &[poll(1)]).await;
+    make_owner(&*shard, &[poll(1)]).await;
     disk.hold_syncs();
     let mut callers = tokio::task::JoinSet::new();
     for caller in 0..300 {
@@ -47,7 +49,7 @@ async fn however_many_wait_a_group_does_not_grow_too_large_for_the_log() {
         callers.spawn(async move {
             let name = |n| format!("voter {n} of caller {caller}");
             let ballots: Vec<_> = (0..10).map(|n| ballot(&poll(1), &name(n), 0, 1)).collect();
-            shard.cast(&at(1), &ballots).await
+            shard.cast(&at_epoch(1), &ballots).await
         });
     }
     until_held(&disk).await;
@@ -66,17 +68,17 @@ async fn however_many_wait_a_group_does_not_grow_too_large_for_the_log() {
 async fn time_does_not_run_backwards_within_a_group() {
     let (disk, clock) = (SimulatedDisk::new(1), Arc::new(SteppedClock::new(START_MS)));
     let shard = open(&disk, SMALL, &clock);
-    owner_of(&*shard, &[changeable(1)]).await;
+    make_owner(&*shard, &[changeable(1)]).await;
     disk.hold_syncs();
     let mut callers = tokio::task::JoinSet::new();
-    // The first is on its way, the others share the next group.
+    // The first one is syncing, the others share the next group.
     for (caller, ms) in [0, 1_000, 1_000, -1_500].into_iter().enumerate() {
         clock.advance(ms);
         let shard = shard.clone();
         callers.spawn(async move {
             let mut vote = ballot(&changeable(1), &format!("v{caller}"), 0, 1);
             vote.arrived_at = time(60_000);
-            shard.cast(&at(1), &[vote]).await.unwrap()
+            shard.cast(&at_epoch(1), &[vote]).await.unwrap()
         });
         until_held(&disk).await;
         for _ in 0..100 {
@@ -95,6 +97,6 @@ async fn time_does_not_run_backwards_within_a_group() {
     let disk = disk.after(Crash::PowerLost);
     drop(shard);
     let shard = open(&disk, SMALL, &clock);
-    let made = shard.create_poll(&at(1), poll(2)).await.unwrap();
+    let made = shard.create_poll(&at_epoch(1), poll(2)).await.unwrap();
     assert_eq!(made.created_at, time(2_000));
 }

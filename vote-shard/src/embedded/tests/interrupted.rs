@@ -1,9 +1,9 @@
-//! The machine stops in the middle of making a checkpoint, or of opening.
+//! The machine stops during a checkpoint, or while the shard is being opened.
 
 use std::sync::Arc;
 
 use crate::conformance::START_MS;
-use crate::conformance::builders::{at, ballot, owner_of, poll, slice};
+use crate::conformance::builders::{at_epoch, ballot, make_owner, poll, slice};
 use crate::embedded::disk::{Crash, Disk as _, SimulatedDisk};
 use crate::embedded::tests::conformance::SMALL;
 use crate::embedded::{EmbeddedShard, ShardOpenError, ShardOptions};
@@ -31,16 +31,16 @@ fn open_with(disk: &SimulatedDisk, feed_bytes: u64) -> Result<EmbeddedShard, Sha
     )
 }
 
-/// A shard that has made this many checkpoints, and more votes since.
+/// A shard with this many checkpoints, and more votes since.
 async fn with_checkpoints(seed: u64, checkpoints: u64) -> (SimulatedDisk, EmbeddedShard) {
-    // Spread: the disk draws its chances from all bits.
+    // Spread the seed: the disk takes random numbers from all bits.
     let disk = SimulatedDisk::new(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let shard = open(&disk).unwrap();
-    owner_of(&shard, &[poll(1)]).await;
+    make_owner(&shard, &[poll(1)]).await;
     for round in 0..=checkpoints {
         let name = |n| format!("voter {n} of round {round}");
         let ballots: Vec<_> = (0..5).map(|n| ballot(&poll(1), &name(n), 0, 1)).collect();
-        shard.cast(&at(1), &ballots).await.unwrap();
+        shard.cast(&at_epoch(1), &ballots).await.unwrap();
         if round < checkpoints {
             shard.checkpoint().await.unwrap();
         }
@@ -48,7 +48,7 @@ async fn with_checkpoints(seed: u64, checkpoints: u64) -> (SimulatedDisk, Embedd
     (disk, shard)
 }
 
-/// Whatever is found has every vote.
+/// Asserts that the shard opens and has every vote.
 async fn assert_opens(disk: &SimulatedDisk, voters: u64, what: &str) {
     let shard = match open(disk) {
         Ok(shard) => shard,
@@ -93,20 +93,20 @@ async fn opening_may_be_interrupted_anywhere() {
     }
 }
 
-/// Opens a shard, adds three votes with a checkpoint after each, closes it.
+/// Opens a shard, adds three votes with a checkpoint after each, and closes it.
 async fn restart(disk: &SimulatedDisk, feed_bytes: u64, round: u64) {
     let shard = open_with(disk, feed_bytes).unwrap();
     for n in 0..3 {
         let name = format!("voter {n} of restart {round}");
         let vote = [ballot(&poll(1), &name, 0, 1)];
-        shard.cast(&at(1), &vote).await.unwrap();
+        shard.cast(&at_epoch(1), &vote).await.unwrap();
         shard.checkpoint().await.unwrap();
     }
 }
 
 /// Segments before the checkpoint stay part of the log when it is opened.
 #[tokio::test]
-async fn as_much_of_the_log_is_kept_as_was_promised_also_across_restarts() {
+async fn the_log_keeps_its_promised_bytes_across_restarts() {
     let (disk, shard) = with_checkpoints(1, 0).await;
     let first = shard.export(&slice(), &Cursor::Start, 1).await.unwrap();
     let Cursor::Snapshot { position, .. } = first.next else {
@@ -123,13 +123,13 @@ async fn as_much_of_the_log_is_kept_as_was_promised_also_across_restarts() {
     }
 }
 
-/// And are given up when nobody needs them.
+/// They are removed when no longer needed.
 #[tokio::test]
 async fn the_log_s_files_do_not_pile_up_across_restarts() {
     let (disk, shard) = with_checkpoints(1, 0).await;
     drop(shard);
     for round in 0..20 {
-        // What is kept at first is not wanted any more in the end.
+        // The last rounds no longer keep them.
         let feed_bytes = if round < 15 { 1 << 30 } else { 0 };
         restart(&disk, feed_bytes, round).await;
     }

@@ -1,14 +1,14 @@
-//! Random histories of clients at once on the worst of disks: what they were
-//! told is true, whatever happens to the disk in between.
+//! Random histories of concurrent clients on the worst of disks: every answer
+//! stays true, whatever happens to the disk.
 //!
-//! Clients vote, vote twice, change their votes, send requests again, and vote
-//! after the closing, while syncs are held and fail, the disk fills up, and
-//! the machine stops, at any change to the disk, also while the shard is being
-//! opened. After every crash the shard is opened from what is found, and
-//! [`audit`] compares all of it with what was told. `PROPTEST_CASES` sets how
-//! many histories are tried.
+//! Clients vote, vote twice, change their votes, repeat requests, and vote
+//! after the closing, while syncs are held and fail, the disk fills up, and the
+//! machine stops at any change to the disk, also while the shard is being
+//! opened. After every crash the shard is opened from the remaining data, and
+//! [`audit`] compares all of it with the answers. `PROPTEST_CASES` sets the
+//! number of histories.
 //!
-//! That it finds what it should is tried with planted bugs: see the end.
+//! Planted bugs show that it detects what it should: see the end.
 
 use std::sync::{Arc, Mutex};
 
@@ -18,7 +18,9 @@ use proptest::test_runner::{RngAlgorithm, TestError, TestRng, TestRunner};
 use tokio::task::JoinSet;
 
 use crate::conformance::START_MS;
-use crate::conformance::builders::{at, ballot, changeable, choices, owner_of, poll, slice, voter};
+use crate::conformance::builders::{
+    at_epoch, ballot, changeable, choices, make_owner, poll, slice, voter,
+};
 use crate::conformance::ledger::{BallotLedger, audit};
 use crate::embedded::disk::Disk as _;
 use crate::embedded::disk::{Crash, SimulatedDisk};
@@ -29,7 +31,7 @@ use crate::testing::{SeedEntropy, SteppedClock};
 
 const HISTORIES: u32 = 200;
 
-/// Sizes at which a few votes make segments, runs and merges.
+/// Sizes at which a few votes create segments, runs and merges.
 const SMALL: ShardOptions = ShardOptions {
     log: log::LogOptions {
         segment_bytes: 2_048,
@@ -47,13 +49,13 @@ const SMALL: ShardOptions = ShardOptions {
 enum LedgerStep {
     /// A client sends ballots for one poll: voter, item, whether to withdraw.
     Cast(usize, Vec<(u8, u16, bool)>),
-    /// An earlier ballot is sent again.
+    /// Repeats an earlier ballot.
     Retry(usize),
     Close(usize),
     Count(usize),
-    Look(usize, u8),
+    ReadRow(usize, u8),
     Checkpoint,
-    /// Everybody waits for an answer.
+    /// Waits for all answers.
     Settle,
     Hold,
     Release,
@@ -61,9 +63,10 @@ enum LedgerStep {
     Room(u64),
     /// The machine stops after so many changes to the disk.
     StopIn(u32),
-    /// The power goes while a group is on its way.
+    /// Power loss while a group is syncing.
     Tear(usize, Vec<(u8, u16, bool)>),
-    /// The machine stops now; and once more while the shard is being opened.
+    /// The machine stops now, and possibly again while the shard is being
+    /// opened.
     Crash(Crash, Option<(u32, Crash)>),
 }
 
@@ -86,7 +89,7 @@ fn steps() -> impl Strategy<Value = Vec<LedgerStep>> {
         6 => (0usize..200).prop_map(LedgerStep::Retry),
         1 => (0usize..3).prop_map(LedgerStep::Close),
         2 => (0usize..3).prop_map(LedgerStep::Count),
-        2 => (0usize..3, 0u8..6).prop_map(|(poll, voter)| LedgerStep::Look(poll, voter)),
+        2 => (0usize..3, 0u8..6).prop_map(|(poll, voter)| LedgerStep::ReadRow(poll, voter)),
         2 => Just(LedgerStep::Checkpoint),
         4 => Just(LedgerStep::Settle),
         2 => Just(LedgerStep::Hold),
@@ -104,7 +107,7 @@ fn polls() -> [Poll; 3] {
     [poll(1), changeable(2), choices(3, 2, false)]
 }
 
-/// Names so long that a group takes several sectors.
+/// Long names, so that a group takes several sectors.
 fn name(number: u8) -> String {
     format!("voter {number} {}", "x".repeat(100))
 }
@@ -129,7 +132,7 @@ fn open(disk: &SimulatedDisk) -> Result<Arc<EmbeddedShard>, ShardOpenError> {
 impl LedgerWorld {
     async fn new(disk: SimulatedDisk) -> Self {
         let shard = open(&disk).unwrap();
-        owner_of(&*shard, &polls()).await;
+        make_owner(&*shard, &polls()).await;
         Self {
             disk,
             shard,
@@ -149,11 +152,11 @@ impl LedgerWorld {
             }
             LedgerStep::Close(poll) => self.close(&polls()[poll]),
             LedgerStep::Count(poll) => self.count(&polls()[poll]),
-            LedgerStep::Look(poll, voter) => self.look(&polls()[poll], voter),
+            LedgerStep::ReadRow(poll, voter) => self.read_row(&polls()[poll], voter),
             LedgerStep::Checkpoint => {
                 let shard = self.shard.clone();
                 self.tasks.spawn(async move {
-                    // It may fail as the disk does; nothing depends on it.
+                    // It may fail like the disk; nothing depends on it.
                     let _ = shard.checkpoint().await;
                 });
             }
@@ -170,7 +173,7 @@ impl LedgerWorld {
             LedgerStep::Tear(poll, ballots) => {
                 self.disk.hold_syncs();
                 self.cast_fresh(poll, ballots);
-                // Nothing may be on its way, if all of it is refused.
+                // There may be no sync, if all ballots are refused.
                 for _ in 0..100 {
                     tokio::task::yield_now().await;
                     std::thread::yield_now();
@@ -214,8 +217,8 @@ impl LedgerWorld {
                 let mut ledger = ledger.lock().unwrap();
                 ballots.iter().map(|ballot| ledger.start(ballot)).collect()
             };
-            let answer = shard.cast(&at(1), &ballots).await;
-            let answer = known(answer);
+            let answer = shard.cast(&at_epoch(1), &ballots).await;
+            let answer = answer_if_available(answer);
             let mut ledger = ledger.lock().unwrap();
             for (place, started) in started.into_iter().enumerate() {
                 let verdict = answer.as_ref().map(|verdicts| &verdicts[place]);
@@ -228,7 +231,7 @@ impl LedgerWorld {
         let (shard, ledger, id) = (self.shard.clone(), self.ledger.clone(), poll.poll_id);
         self.tasks.spawn(async move {
             ledger.lock().unwrap().start_closing(id);
-            if known(shard.close_poll(&at(1), id).await).is_some() {
+            if answer_if_available(shard.close_poll(&at_epoch(1), id).await).is_some() {
                 ledger.lock().unwrap().closed(id);
             }
         });
@@ -238,18 +241,18 @@ impl LedgerWorld {
         let (shard, ledger, id) = (self.shard.clone(), self.ledger.clone(), poll.poll_id);
         self.tasks.spawn(async move {
             let at_least = ledger.lock().unwrap().voters_at_least(id);
-            if let Some(tally) = known(shard.tally(&slice(), id).await) {
+            if let Some(tally) = answer_if_available(shard.tally(&slice(), id).await) {
                 ledger.lock().unwrap().tally(at_least, &tally);
             }
         });
     }
 
-    fn look(&mut self, poll: &Poll, number: u8) {
+    fn read_row(&mut self, poll: &Poll, number: u8) {
         let (shard, ledger, id) = (self.shard.clone(), self.ledger.clone(), poll.poll_id);
         self.tasks.spawn(async move {
             let who = voter(&name(number));
             let started = ledger.lock().unwrap().start_reading(id, &who);
-            if let Some(row) = known(shard.voter(&slice(), id, &who).await) {
+            if let Some(row) = answer_if_available(shard.voter(&slice(), id, &who).await) {
                 ledger.lock().unwrap().read(started, row.as_ref());
             }
         });
@@ -263,15 +266,15 @@ impl LedgerWorld {
         }
     }
 
-    /// The machine stops: nobody gets any more answers. Then the shard is
-    /// opened from what is found, and everything is compared.
+    /// Stops the machine, so that no more answers arrive. Then opens the shard
+    /// from the remaining data and compares everything.
     async fn crash(&mut self, crash: Crash, again: Option<(u32, Crash)>) {
         let mut found = self.disk.after(crash);
         self.join().await;
         found.set_room(None);
         if let Some((n, crash)) = again {
             found.stop_in(n);
-            // It may get through, if there is less to do.
+            // It may succeed, if there is less to do.
             drop(open(&found));
             found = found.after(crash);
         }
@@ -281,18 +284,18 @@ impl LedgerWorld {
         };
         self.disk = found;
         let shard: crate::conformance::SharedShard = self.shard.clone();
-        // Nobody else has it: all tasks are done.
+        // All tasks are done, so this is the only handle.
         let empty = BallotLedger::new(&[]);
         let mut ledger = std::mem::replace(&mut *self.ledger.lock().unwrap(), empty);
-        audit(&mut ledger, &shard, &at(1)).await;
+        audit(&mut ledger, &shard, &at_epoch(1)).await;
         *self.ledger.lock().unwrap() = ledger;
         let kept = shard.digests(&slice()).await.unwrap();
         assert_eq!(shard.scrub(&slice()).await.unwrap(), kept);
     }
 }
 
-/// What was told, if anything: a shard in trouble says that nobody knows.
-fn known<T>(answer: Result<T, ShardError>) -> Option<T> {
+/// The answer; `None` if the shard is unavailable and the outcome is unknown.
+fn answer_if_available<T>(answer: Result<T, ShardError>) -> Option<T> {
     match answer {
         Ok(answer) => Some(answer),
         Err(ShardError::Unavailable { .. }) => None,
@@ -300,12 +303,12 @@ fn known<T>(answer: Result<T, ShardError>) -> Option<T> {
     }
 }
 
-/// Lives through a history, and two crashes at its end.
+/// Runs a history, and two crashes at its end.
 fn live(disk: SimulatedDisk, steps: Vec<LedgerStep>) {
     live_after(disk, steps, || {});
 }
 
-/// The same, when something was done to a disk that holds the polls already.
+/// The same, with a change to the disk after the polls have been created.
 fn live_after(disk: SimulatedDisk, steps: Vec<LedgerStep>, prepare: impl FnOnce()) {
     let runtime = tokio::runtime::Builder::new_current_thread();
     let runtime = { runtime }.enable_all().build().unwrap();
@@ -332,7 +335,7 @@ proptest! {
     #![proptest_config(config(HISTORIES))]
 
     #[test]
-    fn what_clients_were_told_is_true_whatever_happens_to_the_disk(
+    fn every_answer_stays_true_whatever_happens_to_the_disk(
         seed in any::<u64>(),
         steps in steps(),
     ) {
@@ -340,7 +343,7 @@ proptest! {
     }
 }
 
-/// Whether some history contradicts what clients were told.
+/// Whether some history contradicts the answers.
 fn is_found(histories: u32, live: impl Fn(u64, Vec<LedgerStep>)) -> bool {
     let config = ProptestConfig {
         cases: histories,
@@ -357,8 +360,7 @@ fn is_found(histories: u32, live: impl Fn(u64, Vec<LedgerStep>)) -> bool {
     matches!(found, Err(TestError::Fail(..)))
 }
 
-/// To whoever relies on a disk that lies, it is as if the engine did not wait
-/// for the sync.
+/// On a disk that lies, it is as if the engine did not wait for the sync.
 #[test]
 fn the_ledger_finds_an_answer_given_before_the_sync() {
     assert!(is_found(HISTORIES, |seed, steps| {
@@ -379,7 +381,7 @@ fn the_ledger_finds_that_a_restart_forgets_who_has_voted() {
 }
 
 #[test]
-fn the_ledger_finds_that_a_torn_group_is_taken_for_whole() {
+fn the_ledger_finds_that_a_torn_group_is_accepted() {
     faults::plant(Some(Fault::TornAccepted));
     let found = is_found(HISTORIES, |seed, steps| {
         live(SimulatedDisk::new(seed), steps)

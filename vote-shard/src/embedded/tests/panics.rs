@@ -1,5 +1,5 @@
-//! A panic in the middle: nothing acknowledged is lost, nothing is counted
-//! that the log does not hold, and the shard serves again by itself.
+//! Panics: no acknowledged data is lost, nothing is counted that the log does
+//! not hold, and the shard recovers by itself.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -7,7 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use ballast_domain::{Clock, Timestamp};
 
 use crate::conformance::START_MS;
-use crate::conformance::builders::{at, ballot, counted, owner_of, poll, slice, until_it_works};
+use crate::conformance::builders::{
+    at_epoch, ballot, counted, make_owner, poll, retry_until_available, slice,
+};
 use crate::embedded::disk::watched::{Touch, WatchedDisk};
 use crate::embedded::disk::{Crash, Disk, SimulatedDisk};
 use crate::embedded::faults::{self, Fault};
@@ -32,7 +34,9 @@ fn clock() -> Arc<SteppedClock> {
 
 /// Casts a vote for the first item.
 async fn vote(shard: &EmbeddedShard, name: &str) -> ShardResult<()> {
-    let answer = shard.cast(&at(1), &[ballot(&poll(1), name, 0, 1)]).await?;
+    let answer = shard
+        .cast(&at_epoch(1), &[ballot(&poll(1), name, 0, 1)])
+        .await?;
     assert_eq!(answer, [counted(1)]);
     Ok(())
 }
@@ -44,7 +48,7 @@ fn assert_unavailable<T: std::fmt::Debug>(answer: ShardResult<T>) {
     );
 }
 
-/// Memory, the stored rows and what is found after a crash say the same.
+/// Asserts that memory, the stored rows and the data after a crash agree.
 async fn assert_voters(shard: Arc<EmbeddedShard>, disk: &SimulatedDisk, voters: u64) {
     let id = poll(1).poll_id;
     let tally = shard.tally(&slice(), id).await.unwrap();
@@ -60,16 +64,16 @@ async fn assert_voters(shard: Arc<EmbeddedShard>, disk: &SimulatedDisk, voters: 
 }
 
 #[tokio::test]
-async fn a_panic_while_deciding_is_trouble_until_memory_was_rebuilt() {
+async fn a_panic_while_deciding_stops_the_shard_until_memory_is_rebuilt() {
     let disk = SimulatedDisk::new(1);
     let shard = open(Arc::new(disk.clone()), clock());
-    owner_of(&*shard, &[poll(1)]).await;
+    make_owner(&*shard, &[poll(1)]).await;
     vote(&shard, "before").await.unwrap();
     let cast = |name: &'static str| {
         let shard = shard.clone();
         tokio::spawn(async move { vote(&shard, name).await })
     };
-    // One is on its way to the disk, one is gathered, one panics half way.
+    // One vote is syncing, one is in the open group, one panics.
     disk.hold_syncs();
     let on_its_way = cast("on its way");
     while disk.syncs_held() == 0 {
@@ -81,7 +85,7 @@ async fn a_panic_while_deciding_is_trouble_until_memory_was_rebuilt() {
     let panicked = cast("panicked").await;
     faults::plant(None);
     assert!(panicked.unwrap_err().is_panic());
-    // Nothing is answered from what may be half of it.
+    // Memory may be inconsistent: nothing is answered from it.
     assert_unavailable(vote(&shard, "too early").await);
     assert_unavailable(shard.tally(&slice(), poll(1).poll_id).await);
     let trouble = shard.usage().await.trouble.unwrap();
@@ -89,16 +93,18 @@ async fn a_panic_while_deciding_is_trouble_until_memory_was_rebuilt() {
     disk.release_syncs();
     on_its_way.await.unwrap().unwrap();
     assert_unavailable(gathered.await.unwrap());
-    until_it_works(|| vote(&shard, "after")).await.unwrap();
+    retry_until_available(|| vote(&shard, "after"))
+        .await
+        .unwrap();
     assert_eq!(shard.usage().await.trouble, None);
     let tally = shard.tally(&slice(), poll(1).poll_id).await.unwrap();
-    assert_eq!(tally.voters, 3, "before, on its way and after");
+    assert_eq!(tally.voters, 3, "before, syncing and after");
     vote(&shard, "gathered").await.unwrap();
     vote(&shard, "panicked").await.unwrap();
     assert_voters(shard, &disk, 5).await;
 }
 
-/// A clock that panics once when the thread that writes the log asks it.
+/// A clock that panics once when the committer thread reads it.
 struct Trap {
     armed: AtomicBool,
 }
@@ -114,13 +120,13 @@ impl Clock for Trap {
 }
 
 #[tokio::test]
-async fn a_panic_of_the_thread_that_writes_is_survived() {
+async fn a_panic_of_the_committer_is_survived() {
     let disk = SimulatedDisk::new(1);
     let trap = Arc::new(Trap {
         armed: false.into(),
     });
     let shard = open(Arc::new(disk.clone()), trap.clone());
-    owner_of(&*shard, &[poll(1)]).await;
+    make_owner(&*shard, &[poll(1)]).await;
     vote(&shard, "before").await.unwrap();
     trap.armed.store(true, Ordering::Release);
     let panicked = async {
@@ -130,7 +136,7 @@ async fn a_panic_of_the_thread_that_writes_is_survived() {
     };
     let patience = std::time::Duration::from_secs(60);
     tokio::time::timeout(patience, panicked).await.unwrap();
-    until_it_works(|| vote(&shard, "again and again"))
+    retry_until_available(|| vote(&shard, "again and again"))
         .await
         .unwrap();
     assert_eq!(shard.usage().await.trouble, None);
@@ -138,7 +144,7 @@ async fn a_panic_of_the_thread_that_writes_is_survived() {
 }
 
 #[tokio::test]
-async fn a_panic_of_the_thread_that_keeps_is_told_and_survived() {
+async fn a_panic_of_the_compactor_is_reported_and_survived() {
     let disk = SimulatedDisk::new(1);
     let armed = AtomicBool::new(true);
     let panics = move |touch, name: &str| {
@@ -149,11 +155,11 @@ async fn a_panic_of_the_thread_that_keeps_is_told_and_survived() {
     };
     let watched = WatchedDisk(disk.clone(), Arc::new(panics));
     let shard = open(Arc::new(watched), clock());
-    owner_of(&*shard, &[poll(1)]).await;
+    make_owner(&*shard, &[poll(1)]).await;
     vote(&shard, "before").await.unwrap();
     let patience = std::time::Duration::from_secs(60);
     let answer = tokio::time::timeout(patience, shard.checkpoint()).await;
-    assert_unavailable(answer.expect("whoever asked should be told"));
-    until_it_works(|| shard.checkpoint()).await.unwrap();
+    assert_unavailable(answer.expect("the caller should get an answer"));
+    retry_until_available(|| shard.checkpoint()).await.unwrap();
     assert_voters(shard, &disk, 1).await;
 }

@@ -1,4 +1,4 @@
-//! The engine as a whole, on a simulated disk.
+//! The whole engine, on a simulated disk.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ fn open(disk: &SimulatedDisk) -> EmbeddedShard {
     .unwrap()
 }
 
-fn at() -> FencedSlice {
+fn at_epoch() -> FencedSlice {
     FencedSlice {
         slice: SliceId {
             tenant_id: "acme".parse().unwrap(),
@@ -72,26 +72,32 @@ fn ballot(voter: &str, item: u16, request: u64) -> Ballot {
 async fn a_vote_is_counted_once_before_and_after_a_restart() {
     let disk = SimulatedDisk::new(1);
     let shard = open(&disk);
-    shard.adopt(&at()).await.unwrap();
-    shard.create_poll(&at(), poll()).await.unwrap();
+    shard.adopt(&at_epoch()).await.unwrap();
+    shard.create_poll(&at_epoch(), poll()).await.unwrap();
     let ballots = [ballot("a", 0, 10), ballot("b", 1, 11), ballot("a", 0, 12)];
-    let verdicts = shard.cast(&at(), &ballots).await.unwrap();
+    let verdicts = shard.cast(&at_epoch(), &ballots).await.unwrap();
     let (counted, already) = (
         BallotOutcome::Counted { revision: 1 },
         BallotOutcome::Already { revision: 1 },
     );
     assert_eq!(verdicts, [counted.clone(), counted, already.clone()]);
-    let before = shard.digests(&at().slice).await.unwrap();
+    let before = shard.digests(&at_epoch().slice).await.unwrap();
     drop(shard);
     let shard = open(&disk);
-    let again = shard.cast(&at(), &[ballot("b", 1, 99)]).await.unwrap();
+    let again = shard
+        .cast(&at_epoch(), &[ballot("b", 1, 99)])
+        .await
+        .unwrap();
     assert_eq!(again, [already]);
-    let tally = shard.tally(&at().slice, poll().poll_id).await.unwrap();
+    let tally = shard
+        .tally(&at_epoch().slice, poll().poll_id)
+        .await
+        .unwrap();
     assert_eq!((tally.counts, tally.voters), (vec![1, 1], 2));
-    assert_eq!(shard.digests(&at().slice).await.unwrap(), before);
+    assert_eq!(shard.digests(&at_epoch().slice).await.unwrap(), before);
 }
 
-/// Sizes at which a few hundred votes make segments, runs and merges.
+/// Sizes at which a few hundred votes create segments, runs and merges.
 fn small() -> ShardOptions {
     let mut options = ShardOptions::default();
     options.log.segment_bytes = 8 << 10;
@@ -111,7 +117,7 @@ async fn vote(shard: &EmbeddedShard, voters: std::ops::Range<u64>) {
     let ballots: Vec<_> = voters
         .map(|n| ballot(&format!("voter-{n}"), (n % 2) as u16, n))
         .collect();
-    for verdict in shard.cast(&at(), &ballots).await.unwrap() {
+    for verdict in shard.cast(&at_epoch(), &ballots).await.unwrap() {
         assert_eq!(verdict, BallotOutcome::Counted { revision: 1 });
     }
 }
@@ -120,14 +126,14 @@ async fn vote(shard: &EmbeddedShard, voters: std::ops::Range<u64>) {
 async fn checkpoints_and_merges_keep_every_row_and_leave_no_litter() {
     let disk = SimulatedDisk::new(1);
     let shard = open_small(&disk);
-    shard.adopt(&at()).await.unwrap();
-    shard.create_poll(&at(), poll()).await.unwrap();
+    shard.adopt(&at_epoch()).await.unwrap();
+    shard.create_poll(&at_epoch(), poll()).await.unwrap();
     for round in 0..20 {
         vote(&shard, round * 50..(round + 1) * 50).await;
         shard.checkpoint().await.unwrap();
     }
     vote(&shard, 1_000..1_020).await;
-    let digests = shard.digests(&at().slice).await.unwrap();
+    let digests = shard.digests(&at_epoch().slice).await.unwrap();
     drop(shard);
     disk.crash(Crash::PowerLost);
     let names = disk.list().unwrap();
@@ -137,51 +143,62 @@ async fn checkpoints_and_merges_keep_every_row_and_leave_no_litter() {
     assert_eq!(seen.problems, [""; 0]);
     assert_eq!((seen.polls, seen.voters, seen.votes), (1, 1_020, 1_020));
     let shard = open_small(&disk);
-    assert_eq!(shard.digests(&at().slice).await.unwrap(), digests);
-    let tally = shard.tally(&at().slice, poll().poll_id).await.unwrap();
+    assert_eq!(shard.digests(&at_epoch().slice).await.unwrap(), digests);
+    let tally = shard
+        .tally(&at_epoch().slice, poll().poll_id)
+        .await
+        .unwrap();
     assert_eq!(tally.counts, [510, 510]);
-    let again = shard.cast(&at(), &[ballot("voter-7", 1, 9_999)]).await;
+    let again = shard
+        .cast(&at_epoch(), &[ballot("voter-7", 1, 9_999)])
+        .await;
     assert_eq!(again.unwrap(), [BallotOutcome::Already { revision: 1 }]);
-    assert_eq!(shard.scrub(&at().slice).await.unwrap(), digests);
+    assert_eq!(shard.scrub(&at_epoch().slice).await.unwrap(), digests);
 }
 
-/// The slice is taken away between the look at the fence and the rows on disk.
+/// The slice leaves between the fence check and reading the rows from disk.
 #[tokio::test]
-async fn a_vote_in_a_closed_poll_whose_slice_leaves_meanwhile_is_not_lied_to() {
+async fn a_vote_in_a_cold_poll_is_fenced_when_its_slice_leaves() {
     let disk = SimulatedDisk::new(1);
     let shard = open_small(&disk);
-    shard.adopt(&at()).await.unwrap();
-    shard.create_poll(&at(), poll()).await.unwrap();
+    shard.adopt(&at_epoch()).await.unwrap();
+    shard.create_poll(&at_epoch(), poll()).await.unwrap();
     vote(&shard, 0..300).await;
-    shard.close_poll(&at(), poll().poll_id).await.unwrap();
+    shard.close_poll(&at_epoch(), poll().poll_id).await.unwrap();
     shard.checkpoint().await.unwrap();
     let ballots = [ballot("voter-8", 0, 8), ballot("nobody", 1, 1_236)];
     let now = Timestamp::from_unix_ms(1_000);
     let cast = async || {
-        let cast = shard.decide(|core| core.cast(&at(), &ballots, now)).await;
+        let cast = shard
+            .decide(|core| core.cast(&at_epoch(), &ballots, now))
+            .await;
         let cast = cast.unwrap();
         assert_eq!(cast.stored.len(), 2, "rows are on disk only");
         cast
     };
     let token = MigrationToken {
-        move_id: MigrationId("m1".to_owned()),
+        migration_id: MigrationId("m1".to_owned()),
         token: 1,
     };
     let then = |epoch| FencedSlice {
         epoch: Epoch(epoch),
-        ..at()
+        ..at_epoch()
     };
     let (before, sealed, gone) = (cast().await, cast().await, cast().await);
     let closed = BallotOutcome::Refused(ballast_domain::poll::BallotRefusal::Closed);
     let truth = [BallotOutcome::Counted { revision: 1 }, closed];
-    let judged = shard.judge_cold_ballots(&at(), &ballots, before).await;
+    let judged = shard
+        .judge_cold_ballots(&at_epoch(), &ballots, before)
+        .await;
     assert_eq!(judged.unwrap(), truth);
     shard.seal(&then(2), &token).await.unwrap();
-    let judged = shard.judge_cold_ballots(&at(), &ballots, sealed).await;
-    assert_eq!(judged.unwrap(), truth, "it has not changed");
+    let judged = shard
+        .judge_cold_ballots(&at_epoch(), &ballots, sealed)
+        .await;
+    assert_eq!(judged.unwrap(), truth, "unchanged");
     shard.retire(&then(3), &token).await.unwrap();
     while shard.purge(&then(3), &token, 100).await.unwrap() > 0 {}
-    let judged = shard.judge_cold_ballots(&at(), &ballots, gone).await;
+    let judged = shard.judge_cold_ballots(&at_epoch(), &ballots, gone).await;
     assert!(
         matches!(judged, Err(crate::shard::ShardError::Fenced(_))),
         "{judged:?}"
@@ -192,10 +209,10 @@ async fn a_vote_in_a_closed_poll_whose_slice_leaves_meanwhile_is_not_lied_to() {
 async fn a_closed_poll_leaves_memory_and_still_knows_its_voters() {
     let disk = SimulatedDisk::new(1);
     let mut shard = open_small(&disk);
-    shard.adopt(&at()).await.unwrap();
-    shard.create_poll(&at(), poll()).await.unwrap();
+    shard.adopt(&at_epoch()).await.unwrap();
+    shard.create_poll(&at_epoch(), poll()).await.unwrap();
     vote(&shard, 0..300).await;
-    shard.close_poll(&at(), poll().poll_id).await.unwrap();
+    shard.close_poll(&at_epoch(), poll().poll_id).await.unwrap();
     shard.checkpoint().await.unwrap();
     for _ in 0..2 {
         assert_eq!(shard.usage().await.voters_in_memory, 0);
@@ -205,15 +222,18 @@ async fn a_closed_poll_leaves_memory_and_still_knows_its_voters() {
             ballot("voter-8", 1, 1_235),
             ballot("nobody", 1, 1_236),
         ];
-        let verdicts = shard.cast(&at(), &ballots).await.unwrap();
+        let verdicts = shard.cast(&at_epoch(), &ballots).await.unwrap();
         let closed = BallotOutcome::Refused(ballast_domain::poll::BallotRefusal::Closed);
         let counted = BallotOutcome::Counted { revision: 1 };
         let already = BallotOutcome::Already { revision: 1 };
         assert_eq!(verdicts, [counted, already, closed.clone(), closed]);
         let voter = VoterId::new("voter-9").unwrap();
-        let row = shard.voter(&at().slice, poll().poll_id, &voter).await;
+        let row = shard.voter(&at_epoch().slice, poll().poll_id, &voter).await;
         assert_eq!(row.unwrap().unwrap().items, [1]);
-        let tally = shard.tally(&at().slice, poll().poll_id).await.unwrap();
+        let tally = shard
+            .tally(&at_epoch().slice, poll().poll_id)
+            .await
+            .unwrap();
         assert_eq!(tally.counts, [150, 150]);
         drop(shard);
         shard = open_small(&disk);
@@ -224,14 +244,14 @@ async fn a_closed_poll_leaves_memory_and_still_knows_its_voters() {
 async fn an_export_is_the_same_slice_elsewhere() {
     let (disk, other) = (SimulatedDisk::new(1), SimulatedDisk::new(2));
     let (source, target) = (open_small(&disk), open_small(&other));
-    source.adopt(&at()).await.unwrap();
-    source.create_poll(&at(), poll()).await.unwrap();
+    source.adopt(&at_epoch()).await.unwrap();
+    source.create_poll(&at_epoch(), poll()).await.unwrap();
     vote(&source, 0..500).await;
     let token = MigrationToken {
-        move_id: MigrationId("m-1".to_owned()),
+        migration_id: MigrationId("m-1".to_owned()),
         token: 1,
     };
-    let slice = at().slice;
+    let slice = at_epoch().slice;
     let key = source.slice_key(&slice).await.unwrap();
     let fresh = FencedSlice {
         slice: slice.clone(),
@@ -271,11 +291,11 @@ async fn an_export_is_the_same_slice_elsewhere() {
 }
 
 #[tokio::test]
-async fn whatever_rots_is_found_and_nothing_is_served_from_it() {
+async fn all_damage_is_detected() {
     let disk = SimulatedDisk::new(1);
     let shard = open_small(&disk);
-    shard.adopt(&at()).await.unwrap();
-    shard.create_poll(&at(), poll()).await.unwrap();
+    shard.adopt(&at_epoch()).await.unwrap();
+    shard.create_poll(&at_epoch(), poll()).await.unwrap();
     vote(&shard, 0..200).await;
     shard.checkpoint().await.unwrap();
     vote(&shard, 200..250).await;
@@ -291,7 +311,7 @@ async fn whatever_rots_is_found_and_nothing_is_served_from_it() {
         [""; 0]
     );
     for name in disk.list().unwrap() {
-        // The middle of what was written, not of the room.
+        // The middle of the written part, not of the reserved space.
         disk.flip(&name, 200);
         let seen = crate::embedded::inspect::inspect(&whole, true).unwrap();
         let unused = seen
@@ -314,13 +334,13 @@ async fn a_full_shard_takes_new_voters_when_a_poll_has_closed() {
     let entropy = Arc::new(SeedEntropy(7.into()));
     let disk = Arc::new(disk);
     let shard = EmbeddedShard::open("shard-1", disk, options, clock, entropy).unwrap();
-    shard.adopt(&at()).await.unwrap();
-    shard.create_poll(&at(), poll()).await.unwrap();
+    shard.adopt(&at_epoch()).await.unwrap();
+    shard.create_poll(&at_epoch(), poll()).await.unwrap();
     vote(&shard, 0..100).await;
     let mut other = poll();
     other.poll_id = PollId::from_number(6);
     other.request = RequestId(2);
-    shard.create_poll(&at(), other.clone()).await.unwrap();
+    shard.create_poll(&at_epoch(), other.clone()).await.unwrap();
     let late = Ballot {
         poll: other.poll_id,
         item: other.item_id(0),
@@ -328,18 +348,18 @@ async fn a_full_shard_takes_new_voters_when_a_poll_has_closed() {
     };
     let late = std::slice::from_ref(&late);
     let full = BallotOutcome::Refused(ballast_domain::poll::BallotRefusal::ShardFull);
-    let refused = shard.cast(&at(), late).await.unwrap();
+    let refused = shard.cast(&at_epoch(), late).await.unwrap();
     assert_eq!(refused[0], full);
-    shard.close_poll(&at(), poll().poll_id).await.unwrap();
-    // The keeper looks around ten times a second.
+    shard.close_poll(&at_epoch(), poll().poll_id).await.unwrap();
+    // The compactor polls ten times a second.
     let counted = async {
-        while shard.cast(&at(), late).await.unwrap()[0] == full {
+        while shard.cast(&at_epoch(), late).await.unwrap()[0] == full {
             tokio::task::yield_now().await;
         }
     };
     let patience = std::time::Duration::from_secs(20);
     let counted = tokio::time::timeout(patience, counted).await;
-    assert!(counted.is_ok(), "it stays full");
+    assert!(counted.is_ok(), "the shard stays full");
 }
 
 #[test]
