@@ -137,13 +137,13 @@ impl LoadSteps {
     fn describe_shortage(&self) -> Option<String> {
         let most = self.shards.values().map(|(_, points)| points.len()).max();
         let most = most.unwrap_or(0);
-        if most >= forecast::FEWEST {
+        if most >= forecast::MEASUREMENTS_MIN {
             return None;
         }
         let minutes = |steps: usize| steps as u64 * STEP_MS / 60_000;
         Some(format!(
             "Too little load was recorded for a forecast: it needs {} minutes, and there are {}.",
-            minutes(forecast::FEWEST),
+            minutes(forecast::MEASUREMENTS_MIN),
             minutes(most)
         ))
     }

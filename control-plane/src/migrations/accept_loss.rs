@@ -75,12 +75,14 @@ fn loss_refusal(migration: &Migration, moving: Option<&ActiveMigration>) -> Opti
         return Some("does not hold its slice");
     };
     match moving.phase {
-        MigrationPhase::Window if moving.move_id == *id => None,
-        MigrationPhase::Copying | MigrationPhase::Sealing { .. } if moving.move_id == *id => {
+        MigrationPhase::Window if moving.migration_id == *id => None,
+        MigrationPhase::Copying | MigrationPhase::Sealing { .. } if moving.migration_id == *id => {
             Some("has not been cut over: cancel it instead")
         }
-        MigrationPhase::Copying | MigrationPhase::Sealing { .. } if moving.move_id == back => None,
-        MigrationPhase::Window | MigrationPhase::Cleaning if moving.move_id == back => {
+        MigrationPhase::Copying | MigrationPhase::Sealing { .. } if moving.migration_id == back => {
+            None
+        }
+        MigrationPhase::Window | MigrationPhase::Cleaning if moving.migration_id == back => {
             Some("is back with all votes; only the other copy remains to be removed")
         }
         MigrationPhase::Cleaning => Some("is already removing the source's copy"),

@@ -307,7 +307,7 @@ pub(super) fn check_request(
         return Err(error.with_next_step("Wait until it is done (tenant show)."));
     }
     if let Some(moving) = &part.moving {
-        let refused = route::TransitionError::Busy(moving.move_id.clone());
+        let refused = route::TransitionError::Busy(moving.migration_id.clone());
         return Err(claim_refused(&slice, refused));
     }
     if part.shard_id == new.to {

@@ -7,7 +7,8 @@ use ballast_domain::moving::MigrationId;
 use ballast_domain::registry::{CommitError, RegistryError};
 use ballast_domain::{Actor, Error, error::ErrorCategory};
 use ballast_migration_engine::ports::{
-    Admission, MigrationEdit, MigrationPace, MigrationRequest, MigrationStore, MigrationStoreError,
+    Admission, MigrationEdit, MigrationLimits, MigrationRequest, MigrationStore,
+    MigrationStoreError,
 };
 
 use super::begin::{NewMigration, create_record};
@@ -119,9 +120,9 @@ impl MigrationStore for MigrationRecords {
         Ok(admit::poll_freeze_reason(&self.plane, migration))
     }
 
-    fn pace(&self) -> MigrationPace {
+    fn pace(&self) -> MigrationLimits {
         let settings = self.plane.settings();
-        MigrationPace {
+        MigrationLimits {
             bytes_per_second: settings.moves.bytes_per_second,
             seal_max_ms: settings.moves.seal_max_ms,
             archive_rows_min: settings.moves.archive_rows_min,

@@ -88,7 +88,7 @@ impl RouteStore for SliceRecords {
         }
         part.set_route(then.clone(), self.plane.now());
         let moving = seen.route.moving.as_ref().or(then.moving.as_ref());
-        let id = moving.map_or_else(String::new, |moving| moving.move_id.to_string());
+        let id = moving.map_or_else(String::new, |moving| moving.migration_id.to_string());
         let intent = Intent::ballast("move", &id);
         let write = typed::update(tenant.version, &tenant.value)?;
         let commit = intent.commit(audit_action(then), vec![write], Vec::new());

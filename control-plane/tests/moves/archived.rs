@@ -283,7 +283,7 @@ async fn a_row_that_only_the_source_has_is_kept_until_somebody_has_looked() {
     let source = fleet.shards.embedded(&from);
     let fence = source.fence(&slice()).await.unwrap().unwrap();
     let order = MigrationToken {
-        move_id: id.clone(),
+        migration_id: id.clone(),
         token: fence.token,
     };
     let row = VoterRow {

@@ -24,7 +24,7 @@ use ballast_control_plane::registry::sqlite::SqliteRegistry;
 use ballast_control_plane::tenants::{self, NewTenant};
 use ballast_control_plane::workflows::{definitions, tasks};
 use ballast_control_plane::{ControlPlane, ControlPlaneSettings, Workflows, bootstrap};
-use ballast_domain::answers::CutoverCallStats;
+use ballast_domain::call_stats::CutoverCallStats;
 use ballast_domain::credential::{Credential, Purpose};
 use ballast_domain::migration::MigrationStage;
 use ballast_domain::moving::{MigrationId, SliceRoute};
