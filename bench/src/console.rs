@@ -10,7 +10,7 @@ use tokio::net::TcpStream;
 
 use crate::http::client::{Connection, LoadResult, NUMBER, NUMBERS_PER_CONNECTION, load};
 use crate::http::server::{Ballast, Tenant};
-use crate::http::{beside, ms};
+use crate::http::{ms, print_comparison};
 use crate::stopwatch::{Samples, Stopwatch};
 use crate::table::{Table, thousands};
 
@@ -59,7 +59,7 @@ impl Visitor {
         let cookie = answer
             .split_once("ballast_session=")
             .and_then(|(_, rest)| rest.split(';').next())
-            .with_context(|| format!("nobody is let in: {answer}"))?;
+            .with_context(|| format!("login failed: {answer}"))?;
         Ok(Self {
             address: ballast.address,
             cookie: format!("ballast_session={cookie}"),
@@ -80,7 +80,7 @@ impl Visitor {
         live.write_all(request.as_bytes()).await?;
         let mut told = [0; 16 << 10];
         while live.read(&mut told).await? > 0 {}
-        bail!("nothing more is told")
+        bail!("the stream of events ended")
     }
 }
 
@@ -110,7 +110,7 @@ async fn watched(ballast: &Ballast, visitor: &Visitor) -> anyhow::Result<()> {
     }
     let watched = format!("{WATCHERS} watch the fleet");
     let title = format!("What the console costs a vote, over {CONNECTIONS} connections");
-    beside(&title, [watched.as_str(), "nobody does"], rounds);
+    print_comparison(&title, [watched.as_str(), "no viewers"], rounds);
     Ok(())
 }
 

@@ -4,8 +4,8 @@
 use std::fs;
 use std::time::Duration;
 
-use crate::http::beside;
 use crate::http::client::{LoadResult, NUMBER, NUMBERS_PER_CONNECTION, load};
+use crate::http::print_comparison;
 use crate::http::server::Ballast;
 
 /// Concurrent connections.
@@ -24,7 +24,7 @@ pub(crate) async fn run() -> anyhow::Result<()> {
         compare(pair % 2 == 0, &mut rounds).await?;
     }
     let title = format!("What counting load costs, over {CONNECTIONS} connections");
-    beside(&title, ["load is counted", "load is not counted"], rounds);
+    print_comparison(&title, ["load is counted", "load is not counted"], rounds);
     Ok(())
 }
 

@@ -10,32 +10,33 @@ use crate::moves::Size;
 pub(crate) const USAGE: &str = "\
 Usage: ballast-bench [BENCHMARK]... [OPTIONS]
 
-Benchmarks (all of them when none is named):
-  placement      deciding where a new slice goes, beside crate hrw-hash
-  keys           checking an API key in memory, beside the bare hash
-  registry       a SQLite registry with 10,000 tenants beside one with many
-  votes          durable votes, each counted once, beside the bare log, Redis
-                  and PostgreSQL, and with many votes stored already
-  workflow       durable steps of workflows, beside one sync of the disk
-  http           a running ballast (cargo build --release) beside bare axum
-  moves          a tenant changes shard under votes, on a running ballast and
-                 on bare engines
-  load           single votes on a running ballast that counts load, beside one
-                 that does not
+Benchmarks (all of them by default):
+  placement      deciding where a new slice goes, compared with crate hrw-hash
+  keys           checking an API key in memory, compared with the bare hash
+  registry       a SQLite registry with 10,000 tenants, compared with one with
+                 many
+  votes          durable votes, each counted once, compared with the bare log,
+                 Redis and PostgreSQL, and with many votes stored already
+  workflow       durable steps of workflows, compared with one sync of the disk
+  http           a running ballast (cargo build --release), compared with bare
+                 axum
+  moves          migrations during votes, on a running ballast and on bare
+                 engines
+  load           single votes on a running ballast that counts load, compared
+                 with one that does not
   detect         one pass over 1,000 shards with 1,000 tenants each
-  console        single votes while people watch the console, beside the same
-                 without them; pages with 100,000 tenants
+  console        single votes with and without viewers of the console; pages with
+                 100,000 tenants
 
 Options:
-  --tenants N    how many tenants are many [default: 1000000]
-  --stored N,N   votes stored already [default: 1000000,10000000,50000000]
-  --part NAME    of votes only this: shapes, spread or stored;
-                 of workflow only this: steps, history or waiting;
-                 of moves only this: pause, neighbours, window, copy or
-                 inside
-  --sizes N:M,N  tenants that move: votes, and how often each is moved
-                 [default: 10000:100,1000000:20; 10000000:5 is left out]
-  --keep DIR     put registries and shards there and leave those that are large
+  --tenants N    the large number of tenants [default: 1000000]
+  --stored N,N   numbers of stored votes [default: 1000000,10000000,50000000]
+  --part NAME    run only this part of votes: shapes, spread or stored;
+                 of workflow: steps, history or waiting;
+                 of moves: pause, neighbours, window, copy or inside
+  --sizes N:M,N  tenants to move: votes, and how often each is moved
+                 [default: 10000:100,1000000:20; without 10000000:5]
+  --keep DIR     create registries and shards there, and keep the large ones
   -h, --help     print this";
 
 /// The parts of `votes`, of `workflow` and of `moves`.

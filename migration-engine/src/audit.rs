@@ -292,7 +292,7 @@ fn classify_or_report(
 fn describe_route(route: &SliceRoute) -> String {
     let moving = match &route.moving {
         Some(ActiveMigration {
-            move_id,
+            migration_id,
             from,
             to,
             prepared,
@@ -303,7 +303,7 @@ fn describe_route(route: &SliceRoute) -> String {
             let how = if *gives_up { ", source abandoned" } else { "" };
             let both = if *sync { ", synchronous" } else { "" };
             let at = prepared.0;
-            format!(", {move_id} from {from} to {to} at {at} {phase:?}{how}{both}")
+            format!(", {migration_id} from {from} to {to} at {at} {phase:?}{how}{both}")
         }
         None => String::new(),
     };
@@ -320,7 +320,7 @@ pub fn change<S: Clone + PartialEq>(
         return Some(AuditedTransition::Nothing);
     }
     if let Some(begun) = &after.moving {
-        let claimed = route::claim(before, &begun.move_id, begun.to.clone(), begun.sync);
+        let claimed = route::claim(before, &begun.migration_id, begun.to.clone(), begun.sync);
         if claimed.as_ref() == Ok(after) {
             return Some(AuditedTransition::Claimed);
         }
@@ -328,7 +328,7 @@ pub fn change<S: Clone + PartialEq>(
     if is_restored(before, after) {
         return Some(AuditedTransition::Restored);
     }
-    let id = &before.moving.as_ref()?.move_id;
+    let id = &before.moving.as_ref()?.migration_id;
     let transitions = [
         (AuditedTransition::Sealing, route::seal(before, id)),
         (AuditedTransition::Committed, route::commit(before, id)),

@@ -5,7 +5,7 @@
 //! but only if the calls were clearly better before the cutover: a tenant that was as
 //! slow on its old shard gains nothing by going back.
 
-use ballast_domain::answers::{CallStats, CutoverCallStats};
+use ballast_domain::call_stats::{CallStats, CutoverCallStats};
 use serde::{Deserialize, Serialize};
 
 /// A sample with fewer calls is not judged.

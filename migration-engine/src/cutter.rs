@@ -224,7 +224,7 @@ impl RecutWorker {
     ) -> Result<(), MigrationError> {
         let shard = self.shard(cut)?;
         let order = MigrationToken {
-            move_id: cut.recut_id.clone(),
+            migration_id: cut.recut_id.clone(),
             token: command_token(cut.epoch, 0),
         };
         let told = match op {

@@ -8,7 +8,7 @@
 //! ```
 
 use async_trait::async_trait;
-use ballast_domain::answers::CutoverCallStats;
+use ballast_domain::call_stats::CutoverCallStats;
 use ballast_domain::certificate::{Certificate, SignedCertificate};
 use ballast_domain::migration::Migration;
 use ballast_domain::moving::{MigrationId, SliceRoute};
@@ -139,7 +139,7 @@ pub enum Admission {
 
 /// A migration's limits: speed, write pause, and effect on its tenant.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct MigrationPace {
+pub struct MigrationLimits {
     /// Bytes per second that it may copy; unlimited when absent.
     pub bytes_per_second: Option<u64>,
     /// How long a slice may be sealed, in milliseconds.
@@ -221,7 +221,7 @@ pub trait MigrationStore: Send + Sync + 'static {
     ) -> Result<Option<String>, MigrationStoreError>;
 
     /// The limits of a migration.
-    fn pace(&self) -> MigrationPace;
+    fn pace(&self) -> MigrationLimits;
 
     /// Signs a certificate; `None` while there is no key.
     fn sign(&self, certificate: Certificate) -> Option<SignedCertificate>;

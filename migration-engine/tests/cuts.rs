@@ -1,6 +1,5 @@
-//! Cuts on a real engine: called off when they take too long, also when their
-//! shard does not answer; gone on with by whoever comes next; not begun where
-//! they would only hold votes up.
+//! Recuts on a real engine: aborted when they take too long, also if their shard does not
+//! answer; continued by another worker; not claimed if the shard is not ready.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -38,7 +37,7 @@ fn name() -> MigrationId {
     MigrationId("rc-1".to_owned())
 }
 
-/// A tenant's record. Every third answer can be lost.
+/// A tenant's record. Every third answer can get lost.
 struct Record {
     seen: Mutex<LayoutRecord>,
     clock: Arc<SteppedClock>,
@@ -76,7 +75,7 @@ impl LayoutStore for Record {
     }
 }
 
-/// The one shard, which may be away.
+/// The only shard, which may be unreachable.
 struct Only(Arc<EmbeddedShard>, AtomicBool);
 
 impl ShardDirectory for Only {
@@ -88,7 +87,7 @@ impl ShardDirectory for Only {
     }
 }
 
-struct World {
+struct OneShardWorld {
     record: Arc<Record>,
     only: Arc<Only>,
     clock: Arc<SteppedClock>,
@@ -96,7 +95,7 @@ struct World {
     _home: tempfile::TempDir,
 }
 
-impl World {
+impl OneShardWorld {
     fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
         let clock = Arc::new(SteppedClock::new(1_794_821_400_000));
@@ -172,8 +171,8 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_slice_that_nobody_wrote_to_is_cut() {
-    let world = World::start();
+async fn a_slice_without_writes_is_cut() {
+    let world = OneShardWorld::start();
     world.claim().await.unwrap();
     let came = world.cutter.work(&tenant(), SEAL_MAX_MS).await.unwrap();
     assert_eq!(came, RecutOutcome::Cut { pause_ms: 0 });
@@ -186,7 +185,7 @@ async fn a_slice_that_nobody_wrote_to_is_cut() {
 
 #[tokio::test]
 async fn one_that_takes_too_long_is_called_off_and_can_be_tried_again() {
-    let world = World::start();
+    let world = OneShardWorld::start();
     world.claim().await.unwrap();
     world.pass(2_000);
     let came = world.cutter.work(&tenant(), SEAL_MAX_MS).await.unwrap();
@@ -196,14 +195,14 @@ async fn one_that_takes_too_long_is_called_off_and_can_be_tried_again() {
     world.claim().await.unwrap();
     let came = world.cutter.work(&tenant(), SEAL_MAX_MS).await.unwrap();
     assert!(matches!(came, RecutOutcome::Cut { .. }), "{came:?}");
-    // The first attempt's numbers are not given again.
+    // The first attempt's slice numbers are not reused.
     let numbers: Vec<u32> = world.layout().parts.iter().map(|it| it.slice).collect();
     assert_eq!(numbers, [3, 4]);
 }
 
 #[tokio::test]
 async fn a_shard_that_is_away_is_not_waited_for() {
-    let world = World::start();
+    let world = OneShardWorld::start();
     world.set_away(true);
     let not_now = world.claim().await;
     assert!(
@@ -215,9 +214,9 @@ async fn a_shard_that_is_away_is_not_waited_for() {
     world.claim().await.unwrap();
     world.set_away(true);
     assert!(world.cutter.work(&tenant(), SEAL_MAX_MS).await.is_err());
-    let phase = |world: &World| world.layout().recut.map(|cut| cut.phase);
+    let phase = |world: &OneShardWorld| world.layout().recut.map(|cut| cut.phase);
     assert_eq!(phase(&world), Some(RecutPhase::Sealing));
-    // The record is decided without it; it is told when it is back.
+    // The record decides without the shard, which is told when it is back.
     world.pass(2_000);
     assert!(world.cutter.work(&tenant(), SEAL_MAX_MS).await.is_err());
     assert_eq!(phase(&world), Some(RecutPhase::Aborting));
@@ -229,11 +228,11 @@ async fn a_shard_that_is_away_is_not_waited_for() {
 
 #[tokio::test]
 async fn two_who_work_on_it_and_lost_answers_do_no_harm() {
-    let world = World::start();
+    let world = OneShardWorld::start();
     world.record.loses.store(true, Ordering::Release);
     let claimed = async || {
         while world.layout().recut.is_none() {
-            // An answer that was lost may have been a yes.
+            // The claim may have succeeded although its answer was lost.
             let _ = world.claim().await;
         }
     };

@@ -1,5 +1,5 @@
-//! Slices moved between real engines while they are voted on, by workers that
-//! are stopped at any moment and whose answers get lost.
+//! Migrations between real engines during votes, by workers that are stopped at any
+//! moment and whose answers get lost.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 
@@ -18,7 +18,7 @@ use ballast_migration_engine::worker::{
 use ballast_vote_shard::VoteShard;
 use ballast_vote_shard::shard::{Fence, Holding, MigrationToken};
 use serde_json::json;
-use world::{SOURCE, TARGET, World, at, id, slice};
+use world::{SOURCE, TARGET, TwoShardWorld, fenced_slice, id, slice};
 
 const MOVED: WorkOutcome = WorkOutcome::Ended {
     moved: true,
@@ -35,7 +35,7 @@ const UNDONE: WorkOutcome = WorkOutcome::Ended {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slice_moves_while_it_is_voted_on() {
-    let world = World::start().await;
+    let world = TwoShardWorld::start().await;
     let voting = world.voting(8);
     world.acknowledged(200).await;
     world.claim("m1", TARGET).await.unwrap();
@@ -55,10 +55,10 @@ async fn a_slice_moves_while_it_is_voted_on() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_move_that_is_called_off_leaves_nothing() {
-    let world = World::start().await;
+    let world = TwoShardWorld::start().await;
     let voting = world.voting(4);
     world.acknowledged(50).await;
-    // Before anything was ordered, when the target was prepared, and after.
+    // Before the first command, and after the target was prepared.
     for (name, goal) in [("m1", None), ("m2", Some(WorkGoal::Prepared))] {
         world.claim(name, TARGET).await.unwrap();
         if let Some(goal) = goal {
@@ -71,7 +71,7 @@ async fn a_move_that_is_called_off_leaves_nothing() {
             world.work(name, 2, WorkGoal::RolledBack).await.unwrap(),
             UNDONE
         );
-        // Asked again, it is told the same.
+        // Working on it again has the same outcome.
         assert_eq!(
             world.work(name, 2, WorkGoal::RolledBack).await.unwrap(),
             UNDONE
@@ -86,14 +86,14 @@ async fn a_move_that_is_called_off_leaves_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slice_goes_back_with_what_was_voted_meanwhile() {
-    let world = World::start().await;
+    let world = TwoShardWorld::start().await;
     let voting = world.voting(4);
     world.acknowledged(50).await;
     world.claim("m1", TARGET).await.unwrap();
     world.work("m1", 1, WorkGoal::CutOver).await.unwrap();
     let more = voting.acknowledged() + 50;
     world.acknowledged(more).await;
-    // Under the name of the way back it is at its target, which was the source.
+    // The reverse migration has reached its target, which was the source.
     assert_eq!(
         world.work("m1", 2, WorkGoal::RolledBack).await.unwrap(),
         BACK
@@ -107,7 +107,7 @@ async fn a_slice_goes_back_with_what_was_voted_meanwhile() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn workers_that_are_stopped_at_any_moment_lose_nothing() {
-    let world = World::start().await;
+    let world = TwoShardWorld::start().await;
     world.lose_every_third_answer();
     let voting = world.voting(6);
     world.acknowledged(50).await;
@@ -122,12 +122,12 @@ async fn workers_that_are_stopped_at_any_moment_lose_nothing() {
         let mut lease = 0;
         let reached = loop {
             lease += 1;
-            // Each is given a little longer than the one before.
+            // Each worker gets a little more time than the one before.
             let patience = Duration::from_micros(300 * (lease + round));
             let work = world.work(&name, lease, goal);
             match tokio::time::timeout(patience, work).await {
                 Ok(Ok(reached)) => break reached,
-                // The answer was lost, or the time was over: the next one looks.
+                // The answer was lost, or the time was up: the next worker continues.
                 Ok(Err(MigrationError::Records(_))) | Err(_) => {}
                 Ok(Err(other)) => panic!("{other}"),
             }
@@ -149,15 +149,15 @@ async fn workers_that_are_stopped_at_any_moment_lose_nothing() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_copy_that_differs_is_not_cut_over_to() {
-    let world = World::start().await;
+    let world = TwoShardWorld::start().await;
     let voting = world.voting(2);
     world.acknowledged(20).await;
     world.claim("m1", TARGET).await.unwrap();
     world.work("m1", 1, WorkGoal::Prepared).await.unwrap();
-    // Behind the worker's back, a row that nobody cast.
+    // Add a row that was never cast.
     let fence = world.shard(TARGET).fence(&slice()).await.unwrap().unwrap();
     let order = MigrationToken {
-        move_id: MigrationId("m1".to_owned()),
+        migration_id: MigrationId("m1".to_owned()),
         token: fence.token,
     };
     let rows = world.strange_rows();
@@ -184,9 +184,9 @@ async fn a_copy_that_differs_is_not_cut_over_to() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_slice_is_claimed_by_one_move() {
-    let world = World::start().await;
+    let world = TwoShardWorld::start().await;
     world.claim("m1", TARGET).await.unwrap();
-    // The same one again is the same one.
+    // Claiming again with the same id succeeds.
     world.claim("m1", TARGET).await.unwrap();
     let other = world.claim("m2", TARGET).await.unwrap_err();
     assert!(matches!(other, MigrationClaimError::Refused(_)), "{other}");
@@ -196,8 +196,8 @@ async fn a_slice_is_claimed_by_one_move() {
     );
     let there = world.claim("m3", TARGET).await.unwrap_err();
     assert_eq!(there.to_string(), "the target owns the slice already");
-    let nobody = world.work("m9", 1, WorkGoal::Finished).await.unwrap();
-    assert_eq!(nobody, WorkOutcome::Unknown);
+    let unknown = world.work("m9", 1, WorkGoal::Finished).await.unwrap();
+    assert_eq!(unknown, WorkOutcome::Unknown);
     let records = world.records();
     let missing = ballast_domain::tenant::SliceId {
         slice: 7,
@@ -214,11 +214,11 @@ async fn a_slice_is_claimed_by_one_move() {
     assert!(matches!(none, Err(MigrationClaimError::NoSlice(_))));
 }
 
-/// A late worker, with an older lease, is refused by whoever has heard of the
-/// newer one; what it could do elsewhere is taken over.
+/// Shards that know the newer lease refuse a late worker with an older one. The newer
+/// worker takes over what the late one did elsewhere.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_late_worker_is_refused() {
-    let world = World::start().await;
+    let world = TwoShardWorld::start().await;
     world.claim("m1", TARGET).await.unwrap();
     world.work("m1", 5, WorkGoal::Prepared).await.unwrap();
     let late = world.work("m1", 4, WorkGoal::CutOver).await;
@@ -236,15 +236,15 @@ async fn a_late_worker_is_refused() {
     assert_eq!(fence.holding, Holding::Retired);
 }
 
-async fn fence(world: &World, name: &str) -> Fence {
+async fn fence(world: &TwoShardWorld, name: &str) -> Fence {
     let found = world.shard(name).fence(&slice()).await.unwrap();
     found.unwrap()
 }
 
-/// When its time is over, a cutover is not carried out: votes are taken again.
+/// A cutover that takes too long is undone: votes are taken again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_cutover_that_takes_too_long_is_postponed() {
-    let world = World::start().await;
+    let world = TwoShardWorld::start().await;
     let voting = world.voting(2);
     world.acknowledged(20).await;
     world.claim("m1", TARGET).await.unwrap();
@@ -268,7 +268,7 @@ async fn a_cutover_that_takes_too_long_is_postponed() {
     assert!(owner.epoch > Epoch::FIRST);
     let more = voting.acknowledged() + 20;
     world.acknowledged(more).await;
-    // With time enough it goes on where it was.
+    // With enough time it continues where it was.
     assert_eq!(
         world.work("m1", 1, WorkGoal::Finished).await.unwrap(),
         MOVED
@@ -277,11 +277,11 @@ async fn a_cutover_that_takes_too_long_is_postponed() {
     world.holds(TARGET, &votes).await;
 }
 
-/// Whoever sealed is gone: anybody who sees it has votes taken again, without
-/// a lease, and what was ordered before comes too late.
+/// The worker that sealed is gone: any process can let the slice take votes again,
+/// without a lease, and the old worker's delayed commands are refused.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_overdue_seal_is_undone_without_a_lease() {
-    let world = World::start().await;
+    let world = TwoShardWorld::start().await;
     let voting = world.voting(2);
     world.acknowledged(20).await;
     world.claim("m1", TARGET).await.unwrap();
@@ -293,9 +293,9 @@ async fn an_overdue_seal_is_undone_without_a_lease() {
     assert!(records.swap(&slice(), &seen, &sealing).await.unwrap());
     let order = MigrationToken {
         token: fence(&world, TARGET).await.token,
-        move_id: m1,
+        migration_id: m1,
     };
-    let sealed_at = at(sealing.spent);
+    let sealed_at = fenced_slice(sealing.spent);
     world.shard(SOURCE).seal(&sealed_at, &order).await.unwrap();
 
     let migration: Migration = serde_json::from_value(json!({
@@ -318,7 +318,7 @@ async fn an_overdue_seal_is_undone_without_a_lease() {
     };
     assert_eq!(watch().await, Holding::Sealed, "its time is not over");
     world.pass(1_000);
-    // Nor does it stick because the other shard is away.
+    // An unreachable target does not prevent it.
     world.set_away(Some(TARGET));
     assert_eq!(watch().await, Holding::Owner);
     world.set_away(None);
@@ -326,7 +326,7 @@ async fn an_overdue_seal_is_undone_without_a_lease() {
     assert!(late.is_err(), "a seal that comes late seals nothing");
     let more = voting.acknowledged() + 20;
     world.acknowledged(more).await;
-    // The worker whose seal it was is not shut out.
+    // The worker that sealed is not locked out.
     assert_eq!(
         world.work("m1", 3, WorkGoal::Finished).await.unwrap(),
         MOVED

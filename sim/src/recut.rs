@@ -168,7 +168,7 @@ fn poll_of_voter(voter: u8) -> PollId {
 
 fn token_of_recut(cut: &Recut) -> MigrationToken {
     MigrationToken {
-        move_id: cut.recut_id.clone(),
+        migration_id: cut.recut_id.clone(),
         token: command_token(cut.epoch, 0),
     }
 }

@@ -193,16 +193,16 @@ fn check_exhaustively(name: &str, bounds: ModelBounds) {
 #[test]
 fn the_protocol_keeps_its_invariants() {
     check_exhaustively("everything", EVERYTHING);
-    check_exhaustively("changed minds", CHANGED);
-    check_exhaustively("a watchman", WATCHED);
+    check_exhaustively("changed choices", CHANGED);
+    check_exhaustively("a reconciler", WATCHED);
     check_exhaustively("three workers", FOLLOWED);
-    check_exhaustively("three moves", THRICE);
-    check_exhaustively("a copy made anew", MENDED);
-    check_exhaustively("an owner given up", LOST);
-    check_exhaustively("an owner given up, put off", LOST_PUT_OFF);
+    check_exhaustively("three migrations", THRICE);
+    check_exhaustively("a copy repaired twice", MENDED);
+    check_exhaustively("an owner abandoned", LOST);
+    check_exhaustively("an owner abandoned, postponed", LOST_PUT_OFF);
     check_exhaustively("a copy left for later", LEFT);
     check_exhaustively("both sides acknowledge", BOTH);
-    check_exhaustively("an owner given up, both sides acknowledge", SYNCED);
+    check_exhaustively("both sides acknowledge, an owner abandoned", SYNCED);
 }
 
 /// The invariants within wider bounds: hours in all, so each can run alone.
@@ -218,32 +218,32 @@ mod wider {
     }
 
     #[test]
-    fn everything_and_changed_minds() {
+    fn everything_and_changed_choices() {
         let bounds = ModelBounds {
             choices: 2,
             ..EVERYTHING
         };
-        check_if_long("everything, and changed minds", bounds);
+        check_if_long("everything, changed choices", bounds);
     }
 
     #[test]
-    fn two_letters_without_a_sender() {
+    fn two_strays() {
         let bounds = ModelBounds {
             torn: false,
             strays: 2,
             ..EVERYTHING
         };
-        check_if_long("two letters without a sender", bounds);
+        check_if_long("two strays", bounds);
     }
 
     #[test]
-    fn a_watchman_torn_looks_and_a_letter() {
+    fn a_reconciler_torn_reads_and_a_stray() {
         let bounds = ModelBounds {
             torn: true,
             strays: 1,
             ..WATCHED
         };
-        check_if_long("a watchman, torn looks, a letter", bounds);
+        check_if_long("a reconciler, torn reads, a stray", bounds);
     }
 
     #[test]
@@ -253,48 +253,54 @@ mod wider {
             retreats: 1,
             ..FOLLOWED
         };
-        check_if_long("three workers, two voters, put off", bounds);
+        check_if_long("three workers, two voters, a postponed seal", bounds);
     }
 
     #[test]
-    fn three_moves_and_changed_minds() {
+    fn three_migrations_and_changed_choices() {
         let bounds = ModelBounds {
             clients: 2,
             choices: 2,
             retreats: 1,
             ..THRICE
         };
-        check_if_long("three moves, changed minds, put off", bounds);
+        check_if_long(
+            "three migrations, changed choices, a postponed seal",
+            bounds,
+        );
     }
 
     #[test]
-    fn copies_made_anew_in_two_moves() {
+    fn copies_repaired_in_two_migrations() {
         let bounds = ModelBounds {
             clients: 2,
             moves: 2,
             ..MENDED
         };
-        check_if_long("copies made anew, two moves", bounds);
+        check_if_long("copies repaired, two migrations", bounds);
     }
 
     #[test]
-    fn an_owner_given_up() {
+    fn an_owner_abandoned() {
         let bounds = ModelBounds {
             choices: 2,
             retreats: 1,
             ..LOST
         };
-        check_if_long("an owner given up, changed minds, put off", bounds);
+        check_if_long(
+            "an owner abandoned, changed choices, a postponed seal",
+            bounds,
+        );
     }
 
     #[test]
-    fn an_owner_given_up_where_both_acknowledge() {
+    fn an_owner_abandoned_where_both_acknowledge() {
         let bounds = ModelBounds {
             choices: 2,
             ..SYNCED
         };
         check_if_long(
-            "an owner given up, both sides acknowledge, changed minds",
+            "an owner abandoned, both sides acknowledge, changed choices",
             bounds,
         );
     }

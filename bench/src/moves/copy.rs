@@ -61,7 +61,7 @@ pub(super) async fn run(directory: &Path, largest: u64) -> anyhow::Result<()> {
             thousands(exported as u64),
         ]);
     }
-    table.print("Copying a slice, beside importing the same pages from memory");
+    table.print("Copying a slice, compared with importing the same pages from memory");
     Ok(())
 }
 

@@ -63,17 +63,17 @@ impl Moving {
         ]);
         let [(from, _), (to, _)] = &two.0;
         let mut moving = Self {
-            sides: MigrationSides::find(&two, None, from, to)?,
+            sides: MigrationSides::resolve(&two, None, from, to)?,
             source,
             order: MigrationToken {
-                move_id: MigrationId("m".to_owned()),
+                migration_id: MigrationId("m".to_owned()),
                 token: 1,
             },
             epoch: Epoch::FIRST,
             polls: Vec::new(),
             voters: 0,
         };
-        moving.source.adopt(&moving.at()?).await?;
+        moving.source.adopt(&moving.fenced_slice()?).await?;
         moving.create(polls).await?;
         moving.vote(votes).await?;
         moving.source.checkpoint().await?;
@@ -81,7 +81,7 @@ impl Moving {
         Ok(moving)
     }
 
-    fn at(&self) -> anyhow::Result<FencedSlice> {
+    fn fenced_slice(&self) -> anyhow::Result<FencedSlice> {
         Ok(FencedSlice {
             slice: slice()?,
             epoch: self.epoch,
@@ -105,7 +105,7 @@ impl Moving {
             let some = POLLS_AT_ONCE.min(polls - first);
             let mut tasks = Vec::new();
             for n in first..first + some {
-                let (source, at) = (self.source.clone(), self.at()?);
+                let (source, at) = (self.source.clone(), self.fenced_slice()?);
                 tasks.push(tokio::spawn(async move {
                     source.create_poll(&at, poll(n)).await
                 }));
@@ -127,7 +127,7 @@ impl Moving {
                 let some = BATCH.min(end - self.voters);
                 let ballots = self.ballots(some)?;
                 self.voters += some;
-                let (source, at) = (self.source.clone(), self.at()?);
+                let (source, at) = (self.source.clone(), self.fenced_slice()?);
                 tasks.push(tokio::spawn(
                     async move { source.cast(&at, &ballots).await },
                 ));
@@ -172,13 +172,16 @@ impl Moving {
     /// Seals the source.
     pub(super) async fn seal(&mut self) -> anyhow::Result<()> {
         self.epoch = Epoch(self.epoch.0 + 1);
-        Ok(self.source.seal(&self.at()?, &self.order).await?)
+        Ok(self.source.seal(&self.fenced_slice()?, &self.order).await?)
     }
 
     /// Unseals the source.
     pub(super) async fn unseal(&mut self) -> anyhow::Result<()> {
         self.epoch = Epoch(self.epoch.0 + 1);
-        Ok(self.source.unseal(&self.at()?, &self.order).await?)
+        Ok(self
+            .source
+            .unseal(&self.fenced_slice()?, &self.order)
+            .await?)
     }
 }
 

@@ -2,15 +2,14 @@
 //! does the migration cost its neighbours.
 //!
 //! ```text
-//!   pause        a running ballast: moves to and fro under 5,000 votes a second,
+//!   pause        a running ballast: migrations back and forth at 5,000 votes a second,
 //!                by the size of the tenant
-//!   neighbours   a running ballast: what a move does to others on both shards
-//!   window       a running ballast: what a vote takes in a window, and where both
-//!                sides acknowledge
+//!   neighbours   a running ballast: what a migration costs other tenants on both shards
+//!   window       a running ballast: vote latency in a window, asynchronous and synchronous
 //!   copy         two engines in this process: how fast a slice is copied,
-//!                beside how fast the same pages are imported
-//!   inside       two engines in this process: what the time within the pause
-//!                goes to, by what is stored, by polls and by what changed
+//!                compared with importing the same pages
+//!   inside       two engines in this process: where the time of the write
+//!                pause goes, by stored rows, by polls and by changes
 //! ```
 //! `operator` starts migrations over the admin API; `voters` vote at a steady rate and
 //! record when they were answered.

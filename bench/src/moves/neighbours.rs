@@ -67,6 +67,18 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     }
     ballast.stop().await?;
 
+    print_effect(&calms, &moves, &votes, failed);
+    by_phase(&moves, &votes);
+    Ok(())
+}
+
+/// Prints the latency of the tenants that stay, with and without a migration.
+fn print_effect(
+    calms: &[(Duration, Duration)],
+    moves: &[Move],
+    votes: &[Vec<Answered>],
+    failed: u64,
+) {
     let heads = [
         "a tenant that stays",
         "p50",
@@ -77,14 +89,14 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     ];
     let mut table = Table::new(&heads);
     let mut calm = Samples::new();
-    for (from, to) in &calms {
+    for (from, to) in calms {
         votes
             .iter()
             .for_each(|votes| add(&mut calm, votes, *from, *to));
     }
     for (name, on_target) in [("on the source", false), ("on the target", true)] {
         let mut during = Samples::new();
-        for one in &moves {
+        for one in moves {
             let votes = &votes[one.neighbour(on_target)];
             add(&mut during, votes, one.course.begun, one.course.ended);
         }
@@ -101,8 +113,6 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     table.print(&format!(
         "Neighbours of a tenant with 1,000,000 votes that moves {MOVES} times: {VOTES_PER_SECOND} votes per second each, {failed} errors"
     ));
-    by_phase(&moves, &votes);
-    Ok(())
 }
 
 /// A migration.

@@ -80,7 +80,7 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
     }
     let failed = votes.failed;
     table.print(&format!(
-        "What a vote takes while both sides are kept: {VOTES_PER_SECOND} votes per second, {failed} errors"
+        "Vote latency during the window: {VOTES_PER_SECOND} votes per second, {failed} errors"
     ));
     Ok(())
 }

@@ -39,7 +39,7 @@ pub(super) struct Engine {
     poll: Poll,
 }
 
-fn at() -> anyhow::Result<FencedSlice> {
+fn fenced_slice() -> anyhow::Result<FencedSlice> {
     Ok(FencedSlice {
         slice: SliceId {
             tenant_id: "acme".parse()?,
@@ -52,7 +52,7 @@ fn at() -> anyhow::Result<FencedSlice> {
 impl Engine {
     pub(super) async fn open(directory: &Path) -> anyhow::Result<Self> {
         let shard = shard(directory)?;
-        shard.adopt(&at()?).await?;
+        shard.adopt(&fenced_slice()?).await?;
         let items = (0..1_000).map(|n| ItemSpec {
             item_name: format!("item {n}"),
             description: None,
@@ -71,7 +71,7 @@ impl Engine {
             created_at: AT,
             closed_at: None,
         };
-        let poll = shard.create_poll(&at()?, poll).await?;
+        let poll = shard.create_poll(&fenced_slice()?, poll).await?;
         Ok(Self {
             shard: Arc::new(shard),
             poll,
@@ -131,7 +131,7 @@ impl Contender for Engine {
         for _ in 0..work.shape.calls {
             let (shard, batches, next) = (self.shard.clone(), batches.clone(), next.clone());
             tasks.push(tokio::spawn(async move {
-                let at = at()?;
+                let at = fenced_slice()?;
                 while let Some(batch) = batches.get(next.fetch_add(1, Ordering::Relaxed)) {
                     shard.cast(&at, batch).await?;
                 }
@@ -148,7 +148,10 @@ impl Contender for Engine {
     }
 
     async fn counted(&mut self) -> anyhow::Result<Option<u64>> {
-        let tally = self.shard.tally(&at()?.slice, self.poll.poll_id).await?;
+        let tally = self
+            .shard
+            .tally(&fenced_slice()?.slice, self.poll.poll_id)
+            .await?;
         Ok(Some(tally.counts.iter().sum()))
     }
 }

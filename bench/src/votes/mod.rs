@@ -1,9 +1,9 @@
 //! Durable votes, each counted once.
 //!
 //! ```text
-//!   shapes    the embedded engine beside the bare log, Redis and PostgreSQL
+//!   shapes    the embedded engine, compared with the bare log, Redis and PostgreSQL
 //!   spread    all votes on one item, or spread over a thousand
-//!   stored    what a vote, a restart and a voter cost, the more are stored
+//!   stored    what a vote, a restart and a voter cost, by the number of stored votes
 //! ```
 //! `work` is the work that every contender does, and `rounds` runs the contenders by
 //! turns. `server` starts the servers; a missing one is skipped, with the reason.

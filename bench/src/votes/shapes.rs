@@ -33,7 +33,7 @@ fn cell(figure: Option<f64>, write: impl FnOnce(f64) -> String) -> String {
 pub(super) async fn run(directory: &Path, servers: &Servers) -> anyhow::Result<()> {
     let mut measured = Vec::new();
     for batch in BATCHES {
-        measured.push((batch, at(directory, servers, batch).await?));
+        measured.push((batch, measure_batch(directory, servers, batch).await?));
     }
     rates(&measured).print("Durable votes per second, each counted once");
     ways(&measured).print("Redis and PostgreSQL, each way to ask them: votes per second");
@@ -41,7 +41,7 @@ pub(super) async fn run(directory: &Path, servers: &Servers) -> anyhow::Result<(
     Ok(())
 }
 
-async fn at(
+async fn measure_batch(
     directory: &Path,
     servers: &Servers,
     batch: usize,

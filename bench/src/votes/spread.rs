@@ -24,7 +24,7 @@ pub(super) async fn run(directory: &Path, servers: &Servers) -> anyhow::Result<(
         "CPU µs, many",
     ]);
     for batch in BATCHES {
-        for (name, [one, spread]) in at(directory, servers, batch).await? {
+        for (name, [one, spread]) in measure_batch(directory, servers, batch).await? {
             table.row([
                 name.to_owned(),
                 thousands(batch as u64),
@@ -36,7 +36,7 @@ pub(super) async fn run(directory: &Path, servers: &Servers) -> anyhow::Result<(
             ]);
         }
     }
-    table.print("All votes on one item, beside votes spread over many");
+    table.print("All votes on one item, compared with votes spread over many");
     Ok(())
 }
 
@@ -44,7 +44,7 @@ pub(super) async fn run(directory: &Path, servers: &Servers) -> anyhow::Result<(
 type Pair = (&'static str, [Box<dyn Contender>; 2]);
 
 /// The figures of all contenders with one item and with many, measured by turns.
-async fn at(
+async fn measure_batch(
     directory: &Path,
     servers: &Servers,
     batch: usize,

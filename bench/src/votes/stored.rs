@@ -127,7 +127,7 @@ fn restart(directory: &Path) -> anyhow::Result<Restart> {
     ensure!(output.status.success(), "the shard could not be reopened");
     let told = String::from_utf8(output.stdout)?;
     let mut words = told.split_whitespace();
-    let mut next = || words.next().context("too little was told of the restart");
+    let mut next = || words.next().context("the restart printed too few figures");
     Ok(Restart {
         seconds: next()?.parse()?,
         resident: next()?.parse()?,

@@ -115,7 +115,7 @@ fn print(measured: &[StepMeasurements]) {
             format!("{:.2}", one.rate * in_place),
         ]);
     }
-    times.print("workflow: durable steps, beside 4 KiB written and synced on the same disk between the runs");
+    times.print("workflow: durable steps, compared with 4 KiB written and synced on the same disk between the runs");
     costs.print("workflow: what a step costs");
 }
 

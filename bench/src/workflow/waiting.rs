@@ -42,7 +42,7 @@ pub(super) async fn run(directory: &Path) -> anyhow::Result<()> {
         let (rate, held) = fill(&path, size).await?;
         let told = restart(&path)?;
         let [opened, runs, ended, grown, threads] = told.as_slice() else {
-            anyhow::bail!("the restart told {told:?}");
+            anyhow::bail!("the restart printed {told:?}");
         };
         let millis = |seconds: &f64| format!("{:.1} ms", seconds * 1e3);
         table.row([

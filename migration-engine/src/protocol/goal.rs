@@ -72,13 +72,13 @@ impl WorkGoal {
         let Some(moving) = observed.route.moving.as_ref() else {
             return false;
         };
-        let goal = match (self, moving.move_id.is_back()) {
+        let goal = match (self, moving.migration_id.is_back()) {
             (Self::ReverseStarted, true) => Self::Prepared,
             (goal, _) => goal,
         };
         match (goal, moving.phase) {
             (Self::Prepared, MigrationPhase::Copying) => {
-                super::is_importing(&observed.target, moving.prepared, &moving.move_id)
+                super::is_importing(&observed.target, moving.prepared, &moving.migration_id)
             }
             // Beyond preparing.
             (Self::Prepared, _) => observed.target.is_some(),

@@ -9,7 +9,7 @@
 //! A worker keeps no state between two actions. It reads the record and both
 //! fences, calls [`next_action`], performs the one action it returns, and reads
 //! again. A crash between any two lines is therefore the same as an observation
-//! that nobody acted on.
+//! without an action.
 //!
 //! Every effect is guarded where it happens: the record by compare-and-swap, a
 //! shard by its fence. A stale observation, or a worker that was declared dead
@@ -107,7 +107,7 @@ pub fn next_action<S: Clone + PartialEq>(
     let route = &observed.route;
     let Some(moving) = route.active_migration(id) else {
         return match &route.last {
-            Some(last) if last.move_id == *id => ProtocolAction::Ended { moved: last.moved },
+            Some(last) if last.migration_id == *id => ProtocolAction::Ended { moved: last.moved },
             _ => ProtocolAction::Unknown,
         };
     };
@@ -280,8 +280,8 @@ pub fn disown_command(fence: &Option<Fence>, epoch: Epoch) -> Option<FenceComman
 pub fn is_drained<S>(observed: &ObservedMigration<S>) -> bool {
     observed.route.moving.as_ref().is_some_and(|moving| {
         matches!(moving.phase, MigrationPhase::Sealing { epoch }
-            if is_holding(&observed.source, Holding::Sealed, epoch, &moving.move_id)
-                && is_holding(&observed.target, Holding::Importing, epoch, &moving.move_id))
+            if is_holding(&observed.source, Holding::Sealed, epoch, &moving.migration_id)
+                && is_holding(&observed.target, Holding::Importing, epoch, &moving.migration_id))
     })
 }
 
@@ -291,7 +291,7 @@ pub fn is_importing(fence: &Option<Fence>, prepared: Epoch, id: &MigrationId) ->
     fence.as_ref().is_some_and(|fence| {
         fence.holding == Holding::Importing
             && fence.epoch >= prepared
-            && fence.move_id.as_ref() == Some(id)
+            && fence.migration_id.as_ref() == Some(id)
     })
 }
 
@@ -312,7 +312,7 @@ fn update_record<S>(changed: Result<SliceRoute<S>, route::TransitionError>) -> P
 
 fn is_holding(fence: &Option<Fence>, holding: Holding, epoch: Epoch, id: &MigrationId) -> bool {
     fence.as_ref().is_some_and(|fence| {
-        fence.holding == holding && fence.epoch == epoch && fence.move_id.as_ref() == Some(id)
+        fence.holding == holding && fence.epoch == epoch && fence.migration_id.as_ref() == Some(id)
     })
 }
 

@@ -290,7 +290,7 @@ pub fn next_action(id: &MigrationId, view: &ObservedRecut) -> RecutAction {
 fn is_sealed(fence: &Fence, recut: &Recut) -> bool {
     fence.holding == Holding::Sealed
         && fence.epoch == recut.epoch
-        && fence.move_id.as_ref() == Some(&recut.recut_id)
+        && fence.migration_id.as_ref() == Some(&recut.recut_id)
 }
 
 fn update_record(changed: RecutResult) -> RecutAction {

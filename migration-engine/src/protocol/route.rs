@@ -88,7 +88,7 @@ pub fn claim<S: Clone + PartialEq>(
     sync: bool,
 ) -> TransitionResult<S> {
     if let Some(other) = &route.moving {
-        return Err(TransitionError::Busy(other.move_id.clone()));
+        return Err(TransitionError::Busy(other.migration_id.clone()));
     }
     if to == route.owner {
         return Err(TransitionError::AlreadyOwner);
@@ -106,7 +106,7 @@ fn start_migration<S: Clone>(
     SliceRoute {
         spent: prepared,
         moving: Some(ActiveMigration {
-            move_id: id.clone(),
+            migration_id: id.clone(),
             from: route.owner.clone(),
             to,
             prepared,
@@ -242,7 +242,7 @@ pub fn reverse<S: Clone>(
     match moving.phase {
         MigrationPhase::Window if !moving.gives_up => {
             let last = Some(LastMigration {
-                move_id: id.clone(),
+                migration_id: id.clone(),
                 moved: true,
             });
             let route = SliceRoute {
@@ -291,7 +291,7 @@ pub fn release<S: Clone>(route: &SliceRoute<S>, id: &MigrationId) -> TransitionR
         other => return Err(TransitionError::WrongPhase(other)),
     };
     let last = Some(LastMigration {
-        move_id: moving.move_id,
+        migration_id: moving.migration_id,
         moved,
     });
     Ok(SliceRoute {

@@ -145,7 +145,7 @@ impl LostOwner<'_> {
     async fn copy_remaining(&self, back: &mut CopyProgress) -> Result<(), MigrationError> {
         let worker = &self.steps.worker;
         let way_back = MigrationJob {
-            move_id: self.job.move_id.way_back(),
+            migration_id: self.job.migration_id.way_back(),
             ..self.job.clone()
         };
         // From the owner to the copy, whether the forward or the reverse migration is
@@ -225,7 +225,7 @@ impl LostOwner<'_> {
 
 fn is_given_up(route: &SliceRoute) -> bool {
     let moving = route.moving.as_ref();
-    moving.is_some_and(|moving| moving.gives_up && moving.move_id.is_back())
+    moving.is_some_and(|moving| moving.gives_up && moving.migration_id.is_back())
 }
 
 /// Whether both sides have every acknowledged write, by the record. The update that

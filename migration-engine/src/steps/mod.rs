@@ -168,7 +168,7 @@ impl MigrationSteps {
         input: &StepInput,
         context: &TaskContext,
     ) -> Result<(), TaskError> {
-        let id = move_id(input, context);
+        let id = migration_id(input, context);
         let found = self.moves.read(&id).await;
         let found =
             found.map_err(|error| to_store_task_error(MigrationStoreError::Store(error)))?;
@@ -185,7 +185,7 @@ impl MigrationSteps {
 
     /// Returns the migration's record, and creates it if there is none.
     async fn open(&self, input: &StepInput, context: &TaskContext) -> Result<Migration, TaskError> {
-        let id = move_id(input, context);
+        let id = migration_id(input, context);
         self.moves
             .open(&id, &input.wanted)
             .await
@@ -214,7 +214,7 @@ impl MigrationSteps {
 
     fn job(&self, migration: &Migration, context: &TaskContext) -> MigrationJob {
         MigrationJob {
-            move_id: migration.migration_id.clone(),
+            migration_id: migration.migration_id.clone(),
             slice: migration.slice_id(),
             lease: lease(migration.run, context.lease()),
             seal_max_ms: None,
@@ -288,7 +288,7 @@ fn lease(run: u32, lease: u64) -> u64 {
     u64::from(run) * LEASES + lease.min(LEASES - 1)
 }
 
-fn move_id(input: &StepInput, context: &TaskContext) -> MigrationId {
+fn migration_id(input: &StepInput, context: &TaskContext) -> MigrationId {
     let input = input.wanted.migration_id.clone();
     input.unwrap_or_else(|| MigrationId(execution_name(context).to_owned()))
 }

@@ -3,7 +3,7 @@
 //! goes back.
 
 use ballast_domain::migration::{Migration, MigrationStage, StreamedBack};
-use ballast_domain::moving::MigrationPhase;
+use ballast_domain::moving::{MigrationPhase, SliceRoute};
 use ballast_domain::{PollId, ShardId};
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::ShardError;
@@ -47,24 +47,15 @@ pub(super) async fn run(
         .read_route(&job.slice)
         .await
         .map_err(to_task_error)?;
-    match route
-        .active_migration(&job.move_id)
-        .map(|moving| moving.phase)
-    {
-        Some(MigrationPhase::Window) => {}
-        Some(MigrationPhase::Cleaning) => return to_output("over", 0, &back, None),
-        // The reverse migration is active, or the migration has ended.
-        _ if migration.stage == MigrationStage::Cleaning => {
-            return to_output("over", 0, &back, None);
-        }
-        _ => return to_output("reverse", 0, &back, Some("the slice went back".to_owned())),
+    if let Some(output) = end_output(&route, &migration, &job, &back) {
+        return output;
     }
-    let moving = route.active_migration(&job.move_id);
+    let moving = route.active_migration(&job.migration_id);
     let is_alone = moving.is_some_and(|moving| moving.also_durable_on().is_none());
     let migration = record_owner_alone(steps, migration, is_alone).await?;
-    if let Some(wish) = &migration.asked.back {
-        let why = wish.word.reason.clone();
-        let why = why.unwrap_or_else(|| format!("reversed by {}", wish.word.actor));
+    if let Some(asked) = &migration.asked.back {
+        let why = asked.word.reason.clone();
+        let why = why.unwrap_or_else(|| format!("reversed by {}", asked.word.actor));
         return to_output("reverse", 0, &back, Some(why));
     }
     let left = left_ms(steps, &migration);
@@ -82,6 +73,8 @@ pub(super) async fn run(
         job: &job,
         compares: is_due || thorough || reads.stragglers > migration.figures.stragglers,
         thorough,
+        reads,
+        last,
     };
     let found = match check.check(&mut back).await {
         Err(error) => match unreachable_shard(&error, &migration) {
@@ -90,33 +83,65 @@ pub(super) async fn run(
         },
         Ok(found) => found,
     };
-    if !check.compares {
-        return keep_watching(input, &back, compared_at);
+    match check.compares {
+        true => act_on_comparison(&check, input, &found, &back).await,
+        false => keep_watching(input, &back, compared_at),
     }
-    let updated = record_comparison(steps, &migration, &found, (reads, &back)).await?;
-    match record_verdict(steps, &updated, &found).await? {
-        Some(WindowDecision::Reverse(why)) => return to_output("reverse", 0, &back, Some(why)),
-        Some(WindowDecision::CheckAgain(why)) => return to_output("watch", 1, &back, Some(why)),
+}
+
+/// Returns the output of a window that is over already, if it is.
+fn end_output(
+    route: &SliceRoute,
+    migration: &Migration,
+    job: &MigrationJob,
+    back: &CopyProgress,
+) -> Option<StepResult> {
+    let moving = route.active_migration(&job.migration_id);
+    match moving.map(|moving| moving.phase) {
+        Some(MigrationPhase::Window) => None,
+        Some(MigrationPhase::Cleaning) => Some(to_output("over", 0, back, None)),
+        // The reverse migration is active, or the migration has ended.
+        _ if migration.stage == MigrationStage::Cleaning => Some(to_output("over", 0, back, None)),
+        _ => {
+            let why = "the slice went back".to_owned();
+            Some(to_output("reverse", 0, back, Some(why)))
+        }
+    }
+}
+
+/// Records a comparison of both sides, and decides whether the window continues, ends, or
+/// the slice goes back.
+async fn act_on_comparison(
+    check: &WindowCheck<'_>,
+    input: &StepInput,
+    found: &SideVerdict,
+    back: &CopyProgress,
+) -> StepResult {
+    let (steps, migration) = (check.steps, check.migration);
+    let updated = record_comparison(steps, migration, found, (check.reads, back)).await?;
+    match record_verdict(steps, &updated, found).await? {
+        Some(WindowDecision::Reverse(why)) => return to_output("reverse", 0, back, Some(why)),
+        Some(WindowDecision::CheckAgain(why)) => return to_output("watch", 1, back, Some(why)),
         None => {}
     }
     if let Some(why) = straggler_wait(&updated) {
         steps.record_waiting(&updated, Some(&why)).await?;
-        return keep_watching(input, &back, Some(steps.now_ms()));
+        return keep_watching(input, back, Some(steps.now_ms()));
     }
     let mut strikes: BudgetStrikes =
         StepInput::parse_part(&input.dual_read, "strikes").unwrap_or_default();
-    let around = steps.readers.around_cutover(&job.slice);
+    let around = steps.readers.around_cutover(&check.job.slice);
     if let Some(wrong) = strikes.observe(&around, &steps.moves.pace().budget) {
-        let why = format!("the tenant is worse off on {}: {wrong}", migration.to);
-        return to_output("reverse", 0, &back, Some(why));
+        let why = format!("the tenant's calls got worse on {}: {wrong}", migration.to);
+        return to_output("reverse", 0, back, Some(why));
     }
-    if last {
-        return end_window(steps, &updated, &back).await;
+    if check.last {
+        return end_window(steps, &updated, back).await;
     }
     let paused = migration.asked.paused.is_some();
     let waits = paused.then_some(FOR_RESUME);
     steps.record_waiting(&updated, waits).await?;
-    let mut output = to_output("watch", STREAM_AGAIN, &back, None)?;
+    let mut output = to_output("watch", STREAM_AGAIN, back, None)?;
     output["strikes"] = json!(strikes);
     output["comparedAt"] = json!(steps.now_ms());
     Ok(output)
@@ -246,7 +271,7 @@ async fn wait_for_shard(
         .read_route(&check.job.slice)
         .await
         .map_err(to_task_error)?;
-    let moving = route.active_migration(&check.job.move_id);
+    let moving = route.active_migration(&check.job.migration_id);
     let mut is_sync = moving.is_some_and(|moving| moving.also_durable_on().is_some());
     let most = steps.moves.pace().budget.away_ms;
     let is_long = most.is_some_and(|most| (now - since).max(0).unsigned_abs() >= most);
@@ -492,6 +517,10 @@ struct WindowCheck<'a> {
     compares: bool,
     /// Whether to read back everything, even if the digests are equal.
     thorough: bool,
+    /// What routers have counted.
+    reads: ReadCounts,
+    /// Whether this is the last check of the window.
+    last: bool,
 }
 
 impl WindowCheck<'_> {

@@ -21,7 +21,7 @@ use super::paced_work::{PacedWork, ProgressUnit};
 use super::update_tenant_routing::catch_up;
 use super::verify_consistency::find_unequal_polls;
 use super::{
-    MigrationSteps, REFUSED, StepInput, StepResult, UNAVAILABLE, move_id, report_progress,
+    MigrationSteps, REFUSED, StepInput, StepResult, UNAVAILABLE, migration_id, report_progress,
     to_task_error, with_heartbeats,
 };
 use crate::copy::CopyProgress;
@@ -43,7 +43,7 @@ pub(super) async fn run(
     input: &StepInput,
     context: &TaskContext,
 ) -> StepResult {
-    let id = move_id(input, context);
+    let id = migration_id(input, context);
     let found = steps
         .moves
         .read(&id)
@@ -59,13 +59,7 @@ pub(super) async fn run(
         let reason = end.why.clone().unwrap_or(reason);
         return Ok(json!({"reversed": reversed, "reason": reason}));
     }
-    let (from, to) = (&migration.from, &migration.to);
-    let note = match migration.stage {
-        MigrationStage::Asked | MigrationStage::Admitted => {
-            format!("keeping the slice on {from}, emptying {to}")
-        }
-        _ => format!("bringing the slice back to {from}"),
-    };
+    let note = describe_rollback(&migration);
     report_progress(context, 0, None, "", note.clone());
     let job = steps.job(&migration, context);
     if must_stay(&migration) && can_cancel_reverse(steps, &job).await? {
@@ -94,7 +88,7 @@ pub(super) async fn run(
             None => {
                 // The workflow retries; meanwhile operators see the reason.
                 let mut why = format!("a retry: {} ({note})", error.cause);
-                if is_caused_by(&error, from) {
+                if is_caused_by(&error, &migration.from) {
                     why.push_str("; migration complete cancels the reverse migration");
                 }
                 steps.record_waiting(&migration, Some(&why)).await?;
@@ -102,6 +96,18 @@ pub(super) async fn run(
             }
         },
     };
+    record_rollback(steps, &migration, progress, reversed, &reason).await?;
+    Ok(json!({"reversed": reversed, "reason": reason}))
+}
+
+/// Records the end of a rollback: with everything that the owner had.
+async fn record_rollback(
+    steps: &MigrationSteps,
+    migration: &Migration,
+    progress: MigrationProgress,
+    reversed: bool,
+    reason: &str,
+) -> Result<(), TaskError> {
     let pause = progress.pause.ms.map(i64::unsigned_abs);
     let proved = progress.proved.filter(|_| reversed);
     let edit = move |migration: &mut Migration| {
@@ -109,7 +115,7 @@ pub(super) async fn run(
         migration.proved_back.clone_from(&proved);
     };
     let updated = steps
-        .update_record(&migration, "migration.back", edit)
+        .update_record(migration, "migration.back", edit)
         .await?;
     let cancelled = updated.asked.back.as_ref().map(|back| back.how) == Some(ReturnKind::Cancel);
     let status = match (reversed, cancelled) {
@@ -117,8 +123,19 @@ pub(super) async fn run(
         (false, true) => MigrationStatus::Cancelled,
         (false, false) => MigrationStatus::RolledBack,
     };
-    end_migration(steps, &updated, status, "Rollback", Some(reason.clone())).await?;
-    Ok(json!({"reversed": reversed, "reason": reason}))
+    let why = Some(reason.to_owned());
+    end_migration(steps, &updated, status, "Rollback", why).await?;
+    Ok(())
+}
+
+fn describe_rollback(migration: &Migration) -> String {
+    let (from, to) = (&migration.from, &migration.to);
+    match migration.stage {
+        MigrationStage::Asked | MigrationStage::Admitted => {
+            format!("keeping the slice on {from}, emptying {to}")
+        }
+        _ => format!("bringing the slice back to {from}"),
+    }
 }
 
 /// Whether an operator wants the slice to stay: because the reverse migration waits, or
@@ -136,7 +153,7 @@ fn must_stay(migration: &Migration) -> bool {
 /// Whether the reverse migration can still be cancelled, which is until its cutover. The
 /// operator may have asked at the moment of the cutover.
 async fn can_cancel_reverse(steps: &MigrationSteps, job: &MigrationJob) -> Result<bool, TaskError> {
-    let back = job.move_id.way_back();
+    let back = job.migration_id.way_back();
     let route = steps
         .worker
         .read_route(&job.slice)
@@ -148,7 +165,7 @@ async fn can_cancel_reverse(steps: &MigrationSteps, job: &MigrationJob) -> Resul
             MigrationPhase::Window | MigrationPhase::Cleaning
         ));
     }
-    if let Some(moving) = route.active_migration(&job.move_id) {
+    if let Some(moving) = route.active_migration(&job.migration_id) {
         // The reverse migration never started.
         return Ok(matches!(
             moving.phase,
@@ -156,9 +173,9 @@ async fn can_cancel_reverse(steps: &MigrationSteps, job: &MigrationJob) -> Resul
         ));
     }
     // It was cancelled already, and that was not recorded yet.
-    let is_off = |last: &LastMigration| match last.move_id == back {
+    let is_off = |last: &LastMigration| match last.migration_id == back {
         true => !last.moved,
-        false => last.move_id == job.move_id && last.moved,
+        false => last.migration_id == job.migration_id && last.moved,
     };
     Ok(route.last.as_ref().is_some_and(is_off))
 }
@@ -175,12 +192,12 @@ async fn cancel_reverse(
         .read_route(&job.slice)
         .await
         .map_err(to_task_error)?;
-    let (job, goal) = match route.active_migration(&job.move_id) {
+    let (job, goal) = match route.active_migration(&job.migration_id) {
         Some(_) => (job.clone(), WorkGoal::Finished),
         None => {
-            let move_id = job.move_id.way_back();
+            let migration_id = job.migration_id.way_back();
             let back = MigrationJob {
-                move_id,
+                migration_id,
                 ..job.clone()
             };
             (back, WorkGoal::ReverseCancelled)
@@ -223,6 +240,11 @@ async fn cancel_reverse(
         }
     }
     tracing::warn!(id = %migration.migration_id, "reverse migration cancelled");
+    record_kept(steps, migration).await
+}
+
+/// Records the end of a migration whose reverse migration was cancelled.
+async fn record_kept(steps: &MigrationSteps, migration: &Migration) -> StepResult {
     let why = match migration.asked.stay {
         Some(_) => {
             "an operator cancelled the reverse migration; both sides were not compared again"
@@ -230,14 +252,8 @@ async fn cancel_reverse(
         None => "an operator kept the slice, although it was unclear which side was right",
     };
     let why = Some(why.to_owned());
-    end_migration(
-        steps,
-        migration,
-        MigrationStatus::Completed,
-        "Rollback",
-        why.clone(),
-    )
-    .await?;
+    let status = MigrationStatus::Completed;
+    end_migration(steps, migration, status, "Rollback", why.clone()).await?;
     Ok(json!({"reversed": false, "reason": why}))
 }
 
@@ -333,7 +349,7 @@ async fn run_reverse(
     progress: &mut MigrationProgress,
 ) -> Result<(), TaskError> {
     let job = MigrationJob {
-        move_id: job.move_id.way_back(),
+        migration_id: job.migration_id.way_back(),
         seal_max_ms: Some(steps.moves.pace().seal_max_ms),
         ..job.clone()
     };

@@ -2,9 +2,9 @@
 //! them with their digests and with the source. Differences are recorded as findings,
 //! and copied again once.
 
-use ballast_domain::PollId;
 use ballast_domain::migration::Migration;
 use ballast_domain::moving::MigrationPhase;
+use ballast_domain::{PollId, ShardId};
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use ballast_vote_shard::ShardError;
 use ballast_vote_shard::archive::Unthrottled;
@@ -95,11 +95,22 @@ pub(super) async fn run(
         token: &token,
     };
     with_heartbeats(context, repair.repair(&polls, &files)).await?;
+    report_repaired(steps, &migration, &to.0, &report, repairs).await
+}
+
+/// Records that the target was wrong and is copied again.
+async fn report_repaired(
+    steps: &MigrationSteps,
+    migration: &Migration,
+    target: &ShardId,
+    report: &DifferenceReport,
+    repairs: u32,
+) -> StepResult {
     let count = report.count;
     let edit = move |migration: &mut Migration| migration.figures.repaired += count;
-    let place = ("VerifyConsistency", &to.0);
+    let place = ("VerifyConsistency", target);
     steps
-        .record_finding(&migration, place, &report, "copied anew", edit)
+        .record_finding(migration, place, report, "copied anew", edit)
         .await?;
     Ok(json!({
         "consistent": false,

@@ -172,7 +172,7 @@ impl MigrationWorker {
                 }
                 ProtocolAction::SendCommand(shard, command) if shard == return_to.sides.to.0 => {
                     let token = MigrationToken {
-                        move_id: id,
+                        migration_id: id,
                         token: protocol::command_token(moving.prepared, job.lease),
                     };
                     faults::crash_point("order", command);
@@ -192,7 +192,7 @@ impl MigrationWorker {
     pub async fn stop_synchronous_acks(&self, job: &MigrationJob) -> Result<(), MigrationError> {
         for _ in 0..STEPS_MAX {
             let record = self.read(&job.slice).await?;
-            let Ok(then) = protocol::route::relax(&record.route, &job.move_id) else {
+            let Ok(then) = protocol::route::relax(&record.route, &job.migration_id) else {
                 return Ok(());
             };
             let slice = &job.slice;
@@ -240,9 +240,9 @@ impl MigrationWorker {
             let token = MigrationToken {
                 // An owner is sealed by the reverse migration. A shard that is sealed
                 // or importing expects the migration that made it so.
-                move_id: fence
+                migration_id: fence
                     .filter(|fence| fence.holding != Holding::Owner)
-                    .and_then(|fence| fence.move_id.clone())
+                    .and_then(|fence| fence.migration_id.clone())
                     .unwrap_or_else(|| id.way_back()),
                 token: fence.map_or(0, |fence| fence.token),
             };
@@ -271,7 +271,7 @@ impl MigrationWorker {
                 _ => return Ok(()),
             };
             let token = MigrationToken {
-                move_id: id.way_back(),
+                migration_id: id.way_back(),
                 token: fence.token,
             };
             let command = protocol::FenceCommand::Purge(epoch);
@@ -322,16 +322,16 @@ fn active_migration(
     moving: Option<&ActiveMigration>,
 ) -> Option<(MigrationId, ActiveMigration)> {
     let moving = moving?;
-    let back = job.move_id.way_back();
+    let back = job.migration_id.way_back();
     let fits = match moving.phase {
-        MigrationPhase::Window if moving.move_id == job.move_id => true,
-        MigrationPhase::Copying | MigrationPhase::Sealing { .. } => moving.move_id == back,
+        MigrationPhase::Window if moving.migration_id == job.migration_id => true,
+        MigrationPhase::Copying | MigrationPhase::Sealing { .. } => moving.migration_id == back,
         MigrationPhase::Window | MigrationPhase::Cleaning => {
-            moving.move_id == back && moving.gives_up
+            moving.migration_id == back && moving.gives_up
         }
         MigrationPhase::Aborting => false,
     };
-    fits.then(|| (moving.move_id.clone(), moving.clone()))
+    fits.then(|| (moving.migration_id.clone(), moving.clone()))
 }
 
 pub(super) fn is_owner(fence: Option<&Fence>, epoch: Epoch) -> bool {

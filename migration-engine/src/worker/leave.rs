@@ -51,17 +51,17 @@ impl MigrationWorker {
         for _ in 0..STEPS_MAX {
             let record = self.read(&job.slice).await?;
             let route = &record.route;
-            let back = job.move_id.way_back();
+            let back = job.migration_id.way_back();
             let moving = route
-                .active_migration(&job.move_id)
+                .active_migration(&job.migration_id)
                 .or_else(|| route.active_migration(&back));
             let Some(moving) = moving.filter(|moving| !moving.gives_up) else {
                 return Ok(None);
             };
-            let is_back = moving.move_id == back;
+            let is_back = moving.migration_id == back;
             let (shard, epoch, command) = match moving.phase {
                 MigrationPhase::Copying | MigrationPhase::Sealing { .. } if undo && !is_back => {
-                    if let Ok(then) = protocol::route::abort(route, &moving.move_id) {
+                    if let Ok(then) = protocol::route::abort(route, &moving.migration_id) {
                         self.records.swap(&job.slice, &record, &then).await?;
                     }
                     continue;
@@ -83,7 +83,7 @@ impl MigrationWorker {
             let fence = self.fence_on(&route.owner, &job.slice).await?;
             if !is_owner(fence.as_ref(), route.epoch) {
                 let token = MigrationToken {
-                    move_id: moving.move_id.clone(),
+                    migration_id: moving.migration_id.clone(),
                     token: protocol::command_token(moving.prepared, job.lease),
                 };
                 owner
@@ -92,7 +92,7 @@ impl MigrationWorker {
                 continue;
             }
             if moving.phase == MigrationPhase::Window {
-                if let Ok(then) = protocol::route::clean(route, &moving.move_id) {
+                if let Ok(then) = protocol::route::clean(route, &moving.migration_id) {
                     self.records.swap(&job.slice, &record, &then).await?;
                 }
                 continue;
@@ -114,8 +114,8 @@ impl MigrationWorker {
     pub async fn release(&self, job: &MigrationJob) -> Result<(), MigrationError> {
         for _ in 0..STEPS_MAX {
             let record = self.read(&job.slice).await?;
-            let back = job.move_id.way_back();
-            let ids = [&job.move_id, &back];
+            let back = job.migration_id.way_back();
+            let ids = [&job.migration_id, &back];
             let mut ids = ids.into_iter();
             let Some(id) = ids.find(|id| record.route.active_migration(id).is_some()) else {
                 return Ok(());

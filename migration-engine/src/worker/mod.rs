@@ -5,7 +5,7 @@
 //!
 //!   sides     both shards of a migration: read, compare, copy between, command
 //!   files     the files of closed polls: copy, verify, remove
-//!   overdue   undoes a seal that lasts too long, whoever set it
+//!   overdue   undoes a seal that lasts too long, without a lease
 //!   give_up   takes a slice back without its owner, which is permanently gone
 //!   leave     ends a migration without removing a copy on an unreachable shard
 //!   claim     claims a slice for a migration
@@ -109,7 +109,7 @@ pub enum WorkOutcome {
 #[derive(Debug, Clone)]
 pub struct MigrationJob {
     /// The migration.
-    pub move_id: MigrationId,
+    pub migration_id: MigrationId,
     /// The slice that is moved.
     pub slice: SliceId,
     /// The number of the worker's lease: a later lease has a higher number.
@@ -214,7 +214,7 @@ impl MigrationWorker {
             if goal.is_reached(&now.observed) {
                 return Ok(WorkOutcome::GoalReached);
             }
-            let action = protocol::next_action(&run.job.move_id, &now.observed);
+            let action = protocol::next_action(&run.job.migration_id, &now.observed);
             if goal::is_write_pause_over(now.moving.phase, &action) {
                 // Another worker may have activated the target.
                 run.progress.pause.end(self.now_ms());
@@ -232,7 +232,7 @@ impl MigrationWorker {
                 ProtocolAction::CopyData => self.copy(&mut run, &now).await?,
                 ProtocolAction::Watch => return Ok(WorkOutcome::GoalReached),
                 ProtocolAction::Ended { moved } => {
-                    let back = run.job.move_id.is_back();
+                    let back = run.job.migration_id.is_back();
                     return Ok(WorkOutcome::Ended { moved, back });
                 }
                 ProtocolAction::Unknown => return Ok(WorkOutcome::Unknown),
@@ -249,7 +249,7 @@ impl MigrationWorker {
     ) -> Result<Observation, MigrationError> {
         let sides = self.sides(&moving)?;
         let overdue = self.is_overdue(&record, run.job.seal_max_ms);
-        let is_reverse = run.job.move_id.is_back();
+        let is_reverse = run.job.migration_id.is_back();
         let intent = run.goal.to_intent(is_reverse, overdue || run.postponed);
         run.postponed |= overdue && intent == MigrationIntent::Postpone;
         let (source, target) = sides.fences(&run.job.slice).await?;
@@ -361,7 +361,7 @@ impl MigrationWorker {
         job: &MigrationJob,
     ) -> Result<Option<(RouteRecord, MigrationSides)>, MigrationError> {
         let record = self.read(&job.slice).await?;
-        let Some(moving) = record.route.active_migration(&job.move_id) else {
+        let Some(moving) = record.route.active_migration(&job.migration_id) else {
             return Ok(None);
         };
         let sides = self.sides(moving)?;
@@ -385,7 +385,7 @@ impl MigrationWorker {
         let moving = record.route.moving.as_ref();
         let prepared = moving.map_or(record.route.epoch, |moving| moving.prepared);
         MigrationToken {
-            move_id: job.move_id.clone(),
+            migration_id: job.migration_id.clone(),
             token: protocol::command_token(prepared, job.lease),
         }
     }
@@ -424,22 +424,25 @@ impl WorkRun<'_> {
     /// Returns the active migration. Once it was reversed, the run continues with
     /// the reverse migration, whose copy starts from the beginning.
     fn find_migration(&mut self, record: &RouteRecord) -> Option<ActiveMigration> {
-        let back = self.job.move_id.way_back();
+        let back = self.job.migration_id.way_back();
         if record.route.active_migration(&back).is_some() {
-            self.job.move_id = back;
+            self.job.migration_id = back;
             self.progress.copied = CopyProgress::default();
         }
-        record.route.active_migration(&self.job.move_id).cloned()
+        record
+            .route
+            .active_migration(&self.job.migration_id)
+            .cloned()
     }
 
     /// Returns how a migration ended that the record no longer names as active.
     fn ended_outcome(&self, record: &RouteRecord) -> WorkOutcome {
-        let id = &self.job.move_id;
+        let id = &self.job.migration_id;
         match &record.route.last {
-            Some(last) if last.move_id == *id || last.move_id == id.way_back() => {
+            Some(last) if last.migration_id == *id || last.migration_id == id.way_back() => {
                 WorkOutcome::Ended {
                     moved: last.moved,
-                    back: last.move_id.is_back(),
+                    back: last.migration_id.is_back(),
                 }
             }
             _ => WorkOutcome::Unknown,

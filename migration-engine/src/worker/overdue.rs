@@ -2,7 +2,7 @@
 //! first in the record, then on the shard. It needs no lease.
 
 use ballast_domain::migration::{Migration, MigrationStage};
-use ballast_domain::moving::MigrationPhase;
+use ballast_domain::moving::{ActiveMigration, MigrationPhase};
 use ballast_vote_shard::shard::MigrationToken;
 
 use super::{MigrationError, MigrationSides, MigrationWorker};
@@ -26,17 +26,8 @@ impl MigrationWorker {
             let Some(moving) = record.route.moving.clone() else {
                 return Ok(());
             };
-            let is_settled = match moving.phase {
-                // The owner that would take writes is permanently gone.
-                _ if moving.gives_up => true,
-                MigrationPhase::Window | MigrationPhase::Cleaning => {
-                    migration.stage == MigrationStage::CutOver
-                }
-                MigrationPhase::Copying => migration.stage == MigrationStage::Asked,
-                MigrationPhase::Sealing { .. } => !self.is_overdue(&record, Some(most_ms)),
-                MigrationPhase::Aborting => false,
-            };
-            if is_settled {
+            let is_overdue = self.is_overdue(&record, Some(most_ms));
+            if !needs_attention(&moving, migration.stage, is_overdue) {
                 return Ok(());
             }
             // Unsealing one shard does not need the other one, so an unreachable
@@ -50,11 +41,11 @@ impl MigrationWorker {
             };
             let fences = [&observed.source, &observed.target];
             let highest = fences.into_iter().flatten().map(|fence| fence.token);
-            let action = protocol::next_action(&moving.move_id, &observed);
+            let action = protocol::next_action(&moving.migration_id, &observed);
             let is_sealing = matches!(moving.phase, MigrationPhase::Sealing { .. });
             match action {
                 ProtocolAction::UpdateRecord(then) if is_sealing => {
-                    let id = &moving.move_id;
+                    let id = &moving.migration_id;
                     tracing::warn!(%id, %slice, "slice was sealed for too long, letting it take votes again");
                     self.records.swap(&slice, &record, &then).await?;
                 }
@@ -66,16 +57,29 @@ impl MigrationWorker {
                     // refused afterwards. Its delayed commands are refused by epoch.
                     let token = highest.max().unwrap_or(0);
                     let token = token.max(protocol::command_token(moving.prepared, 0));
-                    let order = MigrationToken {
-                        move_id: moving.move_id.clone(),
+                    let token = MigrationToken {
+                        migration_id: moving.migration_id.clone(),
                         token,
                     };
                     let side = MigrationSides::resolve(&*self.shards, None, &shard, &shard)?;
-                    side.send_command(&slice, &shard, command, &order).await?;
+                    side.send_command(&slice, &shard, command, &token).await?;
                 }
                 _ => return Ok(()),
             }
         }
         Ok(())
+    }
+}
+
+/// Whether the slice may be sealed for too long, or the recorded owner may not know that
+/// it takes writes. Pure.
+fn needs_attention(moving: &ActiveMigration, stage: MigrationStage, is_overdue: bool) -> bool {
+    match moving.phase {
+        // The owner that would take writes is permanently gone.
+        _ if moving.gives_up => false,
+        MigrationPhase::Window | MigrationPhase::Cleaning => stage != MigrationStage::CutOver,
+        MigrationPhase::Copying => stage != MigrationStage::Asked,
+        MigrationPhase::Sealing { .. } => is_overdue,
+        MigrationPhase::Aborting => true,
     }
 }

@@ -1,5 +1,5 @@
-//! Two real engines, a record that can lose answers, and voters who try again
-//! until they are answered.
+//! Two real engines, a record whose answers can get lost, and voters that retry until
+//! they are answered.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -42,7 +42,7 @@ pub(crate) fn slice() -> SliceId {
     }
 }
 
-pub(crate) fn at(epoch: Epoch) -> FencedSlice {
+pub(crate) fn fenced_slice(epoch: Epoch) -> FencedSlice {
     FencedSlice {
         slice: slice(),
         epoch,
@@ -129,7 +129,7 @@ impl ShardDirectory for Pair {
     }
 }
 
-pub(crate) struct World {
+pub(crate) struct TwoShardWorld {
     register: Arc<Register>,
     pair: Arc<Pair>,
     clock: Arc<SteppedClock>,
@@ -156,7 +156,7 @@ fn open(directory: &Path, name: &str, clock: &Arc<SteppedClock>, seed: u64) -> E
     .unwrap()
 }
 
-impl World {
+impl TwoShardWorld {
     pub(crate) async fn start() -> Self {
         let home = tempfile::tempdir().unwrap();
         let clock = Arc::new(SteppedClock::new(NOW_MS));
@@ -166,8 +166,11 @@ impl World {
             shards.insert(id(name), Arc::new(shard));
         }
         let source = &shards[&id(SOURCE)];
-        source.adopt(&at(Epoch::FIRST)).await.unwrap();
-        source.create_poll(&at(Epoch::FIRST), poll()).await.unwrap();
+        source.adopt(&fenced_slice(Epoch::FIRST)).await.unwrap();
+        source
+            .create_poll(&fenced_slice(Epoch::FIRST), poll())
+            .await
+            .unwrap();
         let seen = RouteRecord {
             route: SliceRoute::placed(id(SOURCE)),
             version: 1,
@@ -194,12 +197,12 @@ impl World {
         self.register.loses.store(true, Ordering::Release);
     }
 
-    /// A shard cannot be reached any more, or all can be again.
+    /// Makes one shard unreachable, or all shards reachable again.
     pub(crate) fn set_away(&self, name: Option<&str>) {
         *self.pair.1.lock().unwrap() = name.map(id);
     }
 
-    /// Time passes.
+    /// Advances the clock.
     pub(crate) fn pass(&self, ms: i64) {
         self.clock.advance(ms);
     }
@@ -213,10 +216,10 @@ impl World {
         name: &str,
         to: &str,
     ) -> Result<SliceRoute, MigrationClaimError> {
-        self.claim_so(name, to, false).await
+        self.claim_with_sync(name, to, false).await
     }
 
-    pub(crate) async fn claim_so(
+    pub(crate) async fn claim_with_sync(
         &self,
         name: &str,
         to: &str,
@@ -232,7 +235,7 @@ impl World {
 
     pub(crate) fn job(&self, name: &str, lease: u64) -> MigrationJob {
         MigrationJob {
-            move_id: MigrationId(name.to_owned()),
+            migration_id: MigrationId(name.to_owned()),
             slice: slice(),
             lease,
             seal_max_ms: None,
@@ -252,7 +255,7 @@ impl World {
             .await
     }
 
-    /// Waits until so many votes are acknowledged.
+    /// Waits until this many votes are acknowledged.
     pub(crate) async fn acknowledged(&self, wanted: u64) {
         loop {
             let more = self.tally.more.notified();
@@ -263,7 +266,7 @@ impl World {
         }
     }
 
-    /// Voters who vote one after the other until they are stopped.
+    /// Starts voters that vote one after the other until they are stopped.
     pub(crate) fn voting(&self, voters: u64) -> Voting {
         let stop = Arc::new(AtomicBool::new(false));
         let mut crew = JoinSet::new();
@@ -292,7 +295,7 @@ impl World {
         }
     }
 
-    /// A shard owns the slice and holds these votes, each once, and no others.
+    /// Checks that a shard owns the slice and holds exactly these votes, each once.
     pub(crate) async fn holds(&self, name: &str, votes: &BTreeSet<String>) {
         let shard = self.shard(name);
         let route = self.register.seen.lock().unwrap().route.clone();
@@ -314,7 +317,7 @@ impl World {
         assert_eq!(shard.scrub(&slice()).await.unwrap(), kept);
     }
 
-    /// A shard holds nothing of the slice.
+    /// Checks that a shard holds nothing of the slice.
     pub(crate) async fn is_gone(&self, name: &str) {
         let shard = self.shard(name);
         let fence = shard.fence(&slice()).await.unwrap().unwrap();
@@ -322,7 +325,7 @@ impl World {
         assert_eq!(shard.polls(&slice(), None, 9).await.unwrap(), []);
     }
 
-    /// A row that nobody cast.
+    /// A row that was never cast.
     pub(crate) fn strange_rows(&self) -> Vec<ExportedRow> {
         let version = RowVersion {
             epoch: Epoch(1),
@@ -358,7 +361,7 @@ impl Voting {
         self.tally.count.load(Ordering::Acquire)
     }
 
-    /// Everybody who was acknowledged.
+    /// Stops the voters, and returns everyone whose vote was acknowledged.
     pub(crate) async fn stop(mut self) -> BTreeSet<String> {
         self.stop.store(true, Ordering::Release);
         let mut all = BTreeSet::new();
@@ -369,8 +372,8 @@ impl Voting {
     }
 }
 
-/// Votes until it is answered, as a router does: by what the record says, and
-/// again when the shard says that it is another's.
+/// Votes like a router until it is answered: by the record, and again if the shard
+/// refuses the epoch.
 async fn vote(register: &Register, pair: &Pair, voter: &str, request: u64) {
     let poll = poll();
     let ballot = Ballot {
@@ -386,7 +389,7 @@ async fn vote(register: &Register, pair: &Pair, voter: &str, request: u64) {
         let route = register.seen.lock().unwrap().route.clone();
         let shard = &pair.0[&route.owner];
         match shard
-            .cast(&at(route.epoch), std::slice::from_ref(&ballot))
+            .cast(&fenced_slice(route.epoch), std::slice::from_ref(&ballot))
             .await
         {
             Ok(verdicts) => {

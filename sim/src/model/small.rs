@@ -157,7 +157,7 @@ impl ModelRoute {
     /// Converts to the product's type.
     pub(super) fn to_full(&self) -> moving::SliceRoute<ShardNumber> {
         let moving = self.moving.map(|small| moving::ActiveMigration {
-            move_id: name(small.id),
+            migration_id: name(small.id),
             from: small.from,
             to: small.to,
             prepared: large(small.prepared),
@@ -174,7 +174,7 @@ impl ModelRoute {
             },
         });
         let last = self.last.map(|(id, moved)| moving::LastMigration {
-            move_id: name(id),
+            migration_id: name(id),
             moved,
         });
         moving::SliceRoute {
@@ -189,7 +189,7 @@ impl ModelRoute {
     /// Converts from the product's type.
     pub(super) fn from_full(whole: &moving::SliceRoute<ShardNumber>) -> Self {
         let moving = whole.moving.as_ref().map(|whole| ModelMigration {
-            id: number(&whole.move_id),
+            id: number(&whole.migration_id),
             from: whole.from,
             to: whole.to,
             prepared: byte(whole.prepared.0),
@@ -209,7 +209,7 @@ impl ModelRoute {
             epoch: byte(whole.epoch.0),
             spent: byte(whole.spent.0),
             moving,
-            last: last.map(|last| (number(&last.move_id), last.moved)),
+            last: last.map(|last| (number(&last.migration_id), last.moved)),
         }
     }
 
@@ -246,7 +246,7 @@ impl ModelRoute {
 impl ModelToken {
     pub(super) fn to_full(&self) -> shard::MigrationToken {
         shard::MigrationToken {
-            move_id: name(self.id),
+            migration_id: name(self.id),
             token: token(self.token),
         }
     }
@@ -263,7 +263,7 @@ impl ModelFence {
                 ModelHolding::Retired => Holding::Retired,
                 ModelHolding::Gone => Holding::Gone,
             },
-            move_id: self.id.map(name),
+            migration_id: self.id.map(name),
             token: token(self.token),
         }
     }
@@ -278,7 +278,7 @@ impl ModelFence {
                 Holding::Retired => ModelHolding::Retired,
                 Holding::Gone => ModelHolding::Gone,
             },
-            id: whole.move_id.as_ref().map(number),
+            id: whole.migration_id.as_ref().map(number),
             token: parts(whole.token),
         }
     }

@@ -162,7 +162,7 @@ async fn rows(slice: &SliceId, shard: &Arc<EmbeddedShard>) -> StoredRows {
         for change in page.changes {
             if let ExportedRow::Voter(row) = change {
                 let VoterName::Named(name) = row.voter else {
-                    panic!("nobody was erased");
+                    panic!("an erased voter, but nothing was erased");
                 };
                 let items = row.items.iter().map(|item| usize::from(*item)).collect();
                 let revision = row.version.revision;

@@ -93,7 +93,7 @@ impl Client {
     }
 
     /// Repeats a request until it gets an answer below 500.
-    pub(crate) async fn settled(
+    pub(crate) async fn ask_until_answered(
         &self,
         name: &str,
         request: impl Fn() -> Request<Body>,

@@ -216,12 +216,12 @@ impl MigrationDriver {
             lease += 1;
             let goal = *goals.last().unwrap();
             let job = MigrationJob {
-                move_id: name.clone(),
+                migration_id: name.clone(),
                 slice: slice.clone(),
                 lease,
                 seal_max_ms: chance::happens(700).then(|| chance::within(20, 3_000)),
             };
-            note!("{name} worker {lease} to {goal:?}, leaves: {leaves:?}");
+            note!("{name} worker {lease} to {goal:?}, abandons: {abandons:?}");
             let process = scheduler::new_process();
             let (sender, mut receiver) = oneshot::channel();
             match abandons {
@@ -327,10 +327,14 @@ impl MigrationDriver {
     ) {
         let worker = self.worker(Caller::Worker(0)).await;
         loop {
-            let told = worker.disown(slice, (shard, epoch), name).await;
+            let told = worker.disown_shard(slice, (shard, epoch), name).await;
             let done = match told {
                 Ok(None | Some(Holding::Gone)) => return,
-                Ok(Some(_)) => worker.remove_lost(slice, (shard, epoch), name).await,
+                Ok(Some(_)) => {
+                    worker
+                        .remove_abandoned_copy(slice, (shard, epoch), name)
+                        .await
+                }
                 Err(error) => Err(error),
             };
             note!("{name} leaves {shard}: {done:?}");
@@ -433,7 +437,7 @@ async fn work(
     let outcome = worker.work(&job, goal, &mut own).await;
     note!(
         "{} worker {}: {}",
-        job.move_id,
+        job.migration_id,
         job.lease,
         describe_outcome(&outcome)
     );
@@ -449,7 +453,11 @@ async fn abandon_owner(driver: MigrationDriver, job: MigrationJob, told: oneshot
         match worker.take_back_without_owner(&job, false).await? {
             GiveUpOutcome::NotApplicable => Ok(WorkOutcome::GoalReached),
             GiveUpOutcome::GivenUp { synced, .. } => {
-                assert!(synced, "{} gives up what was acknowledged", job.move_id);
+                assert!(
+                    synced,
+                    "{} gives up what was acknowledged",
+                    job.migration_id
+                );
                 trace::count(|counts| counts.left_behind += 1);
                 worker.release_abandoned(&job).await?;
                 Ok(WorkOutcome::GoalReached)
@@ -459,7 +467,7 @@ async fn abandon_owner(driver: MigrationDriver, job: MigrationJob, told: oneshot
     let outcome = leaving.await;
     note!(
         "{} worker {} leaves: {}",
-        job.move_id,
+        job.migration_id,
         job.lease,
         describe_outcome(&outcome)
     );
@@ -489,7 +497,7 @@ async fn leave_copy(
         })
     };
     let outcome = leaving.await;
-    let (name, lease) = (&job.move_id, job.lease);
+    let (name, lease) = (&job.migration_id, job.lease);
     note!(
         "{name} worker {lease} leaves a copy: {}",
         describe_outcome(&outcome)

@@ -33,7 +33,7 @@ fn options() -> ShardOptions {
     let mut options = ShardOptions {
         checkpoint_bytes: 3 << 10,
         feed_bytes: 2 << 10,
-        ..Options::default()
+        ..ShardOptions::default()
     };
     options.log.segment_bytes = 8 << 10;
     options.log.first_segment_bytes = 2 << 10;

@@ -33,7 +33,7 @@ impl FaultyRouteStore {
         };
         if bugs::is_planted(Bug::PublishBeforeCommit) && moving.phase == MigrationPhase::Window {
             let order = MigrationToken {
-                move_id: moving.move_id.clone(),
+                migration_id: moving.migration_id.clone(),
                 token: command_token(moving.prepared, 1 << 19),
             };
             self.activate(&moving.to, slice, &then, &order).await;

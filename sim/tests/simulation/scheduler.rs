@@ -143,8 +143,8 @@ pub(crate) fn run<T>(main: impl Future<Output = T>) -> T {
             }));
             let mut own = Context::from_waker(&call);
             if task == MAIN {
-                if let Poll::ReadyTasks(end) = main.as_mut().poll(&mut own) {
-                    return Poll::ReadyTasks(end);
+                if let Poll::Ready(end) = main.as_mut().poll(&mut own) {
+                    return Poll::Ready(end);
                 }
             } else {
                 run_task(task, &mut own);
