@@ -119,7 +119,7 @@ async fn with_rows(
     // Do not count the poll's own row.
     let rows_of = |poll: PollId| {
         let own = digests.binary_search_by_key(&poll, |(id, _)| *id);
-        own.map_or(0, |place| digests[place].1.rows.saturating_sub(1))
+        own.map_or(0, |index| digests[index].1.rows.saturating_sub(1))
     };
     let due = |row: &PollRow| {
         let closed = row.poll.closed_at.filter(|_| row.archived.is_none())?;

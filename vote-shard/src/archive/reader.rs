@@ -85,16 +85,16 @@ impl ArchiveReader {
     ) -> ArchiveResult<Vec<Option<VoterRow>>> {
         let mut found = vec![None; prints.len()];
         let mut by_group: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
-        for (place, print) in prints.iter().enumerate() {
+        for (index, print) in prints.iter().enumerate() {
             if let Some(group) = self.first_with(|last| last >= *print) {
-                by_group.entry(group).or_default().push(place);
+                by_group.entry(group).or_default().push(index);
             }
         }
         for (group, places) in by_group {
             let rows = self.rows(group, key).await?;
-            for place in places {
-                let own = rows.binary_search_by_key(&prints[place], |(print, _)| *print);
-                found[place] = own.ok().map(|own| rows[own].1.clone());
+            for index in places {
+                let own = rows.binary_search_by_key(&prints[index], |(print, _)| *print);
+                found[index] = own.ok().map(|own| rows[own].1.clone());
             }
         }
         Ok(found)

@@ -180,8 +180,8 @@ impl Columns {
 
     fn rows(self, poll: PollId, key: &SliceKey) -> Result<Vec<PrintedRow>> {
         let mut rows: Vec<PrintedRow> = Vec::with_capacity(self.prints.len());
-        for (place, print) in self.prints.into_iter().enumerate() {
-            let voter = match &self.voters[place] {
+        for (index, print) in self.prints.into_iter().enumerate() {
+            let voter = match &self.voters[index] {
                 None => VoterName::Erased(print),
                 // Recompute the fingerprint: this detects another slice's key.
                 Some(name) if key.voter_print(name) != print => {
@@ -195,21 +195,21 @@ impl Columns {
             if rows.last().is_some_and(|(last, _)| *last >= print) {
                 return Err(other("rows out of order"));
             }
-            let requests = self.requests[place].iter();
-            let revisions = self.request_revisions[place].iter();
+            let requests = self.requests[index].iter();
+            let revisions = self.request_revisions[index].iter();
             let row = VoterRow {
                 poll,
                 voter,
-                items: self.items[place].iter().map(|item| *item as u16).collect(),
+                items: self.items[index].iter().map(|item| *item as u16).collect(),
                 version: RowVersion {
-                    epoch: Epoch(self.epochs[place] as u64),
-                    revision: self.revisions[place] as u32,
+                    epoch: Epoch(self.epochs[index] as u64),
+                    revision: self.revisions[index] as u32,
                 },
                 requests: requests
                     .zip(revisions)
                     .map(|(id, revision)| (RequestId(*id as u64), *revision as u32))
                     .collect(),
-                voted_at: Timestamp::from_unix_ms(self.times[place]),
+                voted_at: Timestamp::from_unix_ms(self.times[index]),
             };
             rows.push((print, row));
         }

@@ -296,11 +296,11 @@ impl Core {
             VoterName::Named(name) => RecordVoter::Named(name.as_str()),
             VoterName::Erased(print) => RecordVoter::Erased(*print),
         };
-        let seen = poll.voter_view(&voter.print(&poll.key));
-        if seen.is_some_and(|seen| seen.version() >= row.version) {
+        let view = poll.voter_view(&voter.print(&poll.key));
+        if view.is_some_and(|view| view.version() >= row.version) {
             return Ok(());
         }
-        if seen.is_none() && self.state.voters >= self.limits.voters_max {
+        if view.is_none() && self.state.voters >= self.limits.voters_max {
             return Err(ballast_domain::poll::BallotRefusal::ShardFull.into());
         }
         let record = Record::Row(RowRecord {

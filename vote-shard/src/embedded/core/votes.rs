@@ -33,18 +33,18 @@ struct AcceptedBallot {
 /// The outcome of a batch of ballots.
 #[derive(Default)]
 pub(in crate::embedded) struct CastResult {
-    pub(in crate::embedded) verdicts: Vec<BallotOutcome>,
+    pub(in crate::embedded) outcomes: Vec<BallotOutcome>,
     /// Ballots for cold polls: their index, and what to judge once the row has
     /// been read.
-    pub(in crate::embedded) stored: Vec<(usize, ColdBallot)>,
+    pub(in crate::embedded) cold_ballots: Vec<(usize, ColdBallot)>,
 }
 
 impl CastResult {
     /// Defers ballots for a cold poll. Their verdicts without the rows are
     /// provisional.
     fn defer(&mut self, poll: &PollState, ballots: &[Ballot], prints: &[VoterPrint]) {
-        let first = self.verdicts.len();
-        for (place, (ballot, print)) in ballots.iter().zip(prints).enumerate() {
+        let first = self.outcomes.len();
+        for (index, (ballot, print)) in ballots.iter().zip(prints).enumerate() {
             let Some(item) = poll.item(ballot.item) else {
                 continue;
             };
@@ -54,7 +54,7 @@ impl CastResult {
                     voter: *print,
                 },
                 poll: poll.poll.clone(),
-                asked: JudgedBallot {
+                judged: JudgedBallot {
                     item,
                     choice: ballot.choice,
                     request: ballot.request,
@@ -62,7 +62,7 @@ impl CastResult {
                     if_revision: ballot.if_revision,
                 },
             };
-            self.stored.push((first + place, stored));
+            self.cold_ballots.push((first + index, stored));
         }
     }
 }
@@ -71,7 +71,7 @@ impl CastResult {
 pub(in crate::embedded) struct ColdBallot {
     pub(in crate::embedded) key: RowKey,
     poll: Arc<Poll>,
-    asked: JudgedBallot,
+    judged: JudgedBallot,
 }
 
 impl ColdBallot {
@@ -83,7 +83,7 @@ impl ColdBallot {
             revision,
             requests: &row.requests,
         });
-        match judge::judge(&self.poll, row, &self.asked) {
+        match judge::judge(&self.poll, row, &self.judged) {
             BallotDecision::Repeated { revision } => BallotOutcome::Counted { revision },
             BallotDecision::Already => BallotOutcome::Already { revision },
             BallotDecision::Refuse(refusal) => BallotOutcome::Refused(refusal),
@@ -113,7 +113,7 @@ impl Core {
         let mut depends_on = slice.changed_in;
         let now = self.now(clock);
         let mut cast = CastResult::default();
-        cast.verdicts.reserve(ballots.len());
+        cast.outcomes.reserve(ballots.len());
         for run in ballots.chunk_by(|one, two| one.poll == two.poll) {
             let changed_in = self.cast_for_poll(fenced, run, now, &mut cast);
             depends_on = depends_on.max(changed_in);
@@ -136,7 +136,7 @@ impl Core {
         let Some(number) = run.first().and_then(|first| slice.poll_no(first.poll)) else {
             let refused = BallotOutcome::Refused(BallotRefusal::PollNotFound);
             let all = std::iter::repeat_n(refused, run.len());
-            cast.verdicts.extend(all);
+            cast.outcomes.extend(all);
             return slice.changed_in;
         };
         for block in run.chunks(LOOKUP_BATCH) {
@@ -152,8 +152,8 @@ impl Core {
                 cast.defer(poll, block, &prints);
             }
             for (ballot, print) in block.iter().zip(prints) {
-                let verdict = self.cast_ballot(fenced.epoch, number, ballot, print, now);
-                cast.verdicts.push(verdict);
+                let outcome = self.cast_ballot(fenced.epoch, number, ballot, print, now);
+                cast.outcomes.push(outcome);
             }
         }
         let poll = self.state.polls.get(&number);
@@ -174,7 +174,7 @@ impl Core {
         let at = judge::clamp_arrival(ballot.arrived_at, now, self.limits.allowance_ms);
         let counted = match judge_ballot(poll, ballot, print, epoch, at) {
             Ok(counted) => counted,
-            Err(verdict) => return verdict,
+            Err(outcome) => return outcome,
         };
         if counted.requests.is_none() && self.state.voters >= self.limits.voters_max {
             return BallotOutcome::Refused(BallotRefusal::ShardFull);
@@ -266,8 +266,8 @@ impl Core {
             };
             return Ok(self.answer_after(poll.changed_in, VoterLookup::OnDisk(key)));
         }
-        let row = poll.voter_view(&print).map(|seen| {
-            let row = seen.to_row();
+        let row = poll.voter_view(&print).map(|view| {
+            let row = view.to_row();
             VoterRow {
                 poll: poll.poll.poll_id,
                 voter: VoterName::Named(voter.clone()),
@@ -295,16 +295,16 @@ fn judge_ballot(
     if poll.archive.is_some() {
         return Err(BallotOutcome::Refused(BallotRefusal::Archived));
     }
-    let seen = poll.voter_view(&print);
-    let revision = seen.map_or(0, |seen| seen.version().revision);
-    let asked = JudgedBallot {
+    let view = poll.voter_view(&print);
+    let revision = view.map_or(0, |view| view.version().revision);
+    let judged = JudgedBallot {
         item,
         choice: ballot.choice,
         request: ballot.request,
         at,
         if_revision: ballot.if_revision,
     };
-    match apply_rules(poll, seen.as_ref(), &asked) {
+    match apply_rules(poll, view.as_ref(), &judged) {
         BallotDecision::Change(items) => Ok(AcceptedBallot {
             poll: poll.number,
             print,
@@ -314,7 +314,7 @@ fn judge_ballot(
             },
             items,
             at,
-            requests: seen.map(|seen| seen.to_row().requests),
+            requests: view.map(|view| view.to_row().requests),
         }),
         BallotDecision::Repeated { revision } => Err(BallotOutcome::Counted { revision }),
         BallotDecision::Already => Err(BallotOutcome::Already { revision }),
@@ -324,20 +324,20 @@ fn judge_ballot(
 
 fn apply_rules(
     poll: &PollState,
-    seen: Option<&VoterView<'_>>,
-    asked: &JudgedBallot,
+    view: Option<&VoterView<'_>>,
+    judged: &JudgedBallot,
 ) -> BallotDecision {
     let once: [(RequestId, u32); 1];
-    let row = match seen {
+    let row = match view {
         None => None,
         Some(
-            seen @ VoterView::Packed {
+            view @ VoterView::Packed {
                 request, version, ..
             },
         ) => {
             once = [(*request, version.revision)];
             Some(judge::VoterState {
-                items: seen.items(),
+                items: view.items(),
                 revision: version.revision,
                 requests: &once,
             })
@@ -348,5 +348,5 @@ fn apply_rules(
             requests: &row.requests,
         }),
     };
-    judge::judge(&poll.poll, row, asked)
+    judge::judge(&poll.poll, row, judged)
 }

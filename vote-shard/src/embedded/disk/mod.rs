@@ -51,11 +51,11 @@ pub trait Disk: Send + Sync + 'static {
 /// An open file.
 pub trait DiskFile: Send + Sync {
     /// Writes bytes at an offset, and extends the file if necessary.
-    fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()>;
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()>;
 
     /// Reads up to the end of `buffer` or of the file; returns the number of
     /// bytes.
-    fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize>;
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize>;
 
     /// The file's size.
     fn bytes(&self) -> io::Result<u64>;

@@ -81,22 +81,22 @@ impl Disk for RealDisk {
         // no metadata, so a sync waits for data only, and a full disk shows
         // here and not in the middle of a group.
         let zeros = vec![0; 1 << 20];
-        let mut place = 0;
-        while place < bytes {
-            let count = usize::try_from(bytes - place)
+        let mut offset = 0;
+        while offset < bytes {
+            let count = usize::try_from(bytes - offset)
                 .unwrap_or(usize::MAX)
                 .min(zeros.len());
             // Sync in small steps: one large sync would delay all other syncs
             // on this disk.
             let written = file
-                .write_all_at(&zeros[..count], place)
+                .write_all_at(&zeros[..count], offset)
                 .and_then(|()| file.sync_data());
             if let Err(error) = written {
                 drop(file);
                 let _ = fs::remove_file(self.path(name));
                 return Err(error);
             }
-            place += count as u64;
+            offset += count as u64;
         }
         Ok(Box::new(self.file(file)))
     }
@@ -149,12 +149,12 @@ impl Disk for RealDisk {
 }
 
 impl DiskFile for RealFile {
-    fn write_at(&mut self, place: u64, bytes: &[u8]) -> io::Result<()> {
-        self.file.write_all_at(bytes, place)
+    fn write_at(&mut self, offset: u64, bytes: &[u8]) -> io::Result<()> {
+        self.file.write_all_at(bytes, offset)
     }
 
-    fn read_at(&self, place: u64, buffer: &mut [u8]) -> io::Result<usize> {
-        self.file.read_at(buffer, place)
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(buffer, offset)
     }
 
     fn bytes(&self) -> io::Result<u64> {

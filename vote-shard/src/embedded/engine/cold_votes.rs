@@ -20,40 +20,40 @@ impl EmbeddedShard {
         ballots: &[Ballot],
         cast: CastResult,
     ) -> ShardResult<Vec<BallotOutcome>> {
-        let judged = self.judge_stored(fenced, ballots, cast).await;
+        let judged = self.read_and_judge(fenced, ballots, cast).await;
         let fence = self.read(|core| core.fence(&fenced.slice)).await?;
         Fence::serves(fence.as_ref(), fenced.epoch)?;
         judged
     }
 
-    async fn judge_stored(
+    async fn read_and_judge(
         &self,
         fenced: &FencedSlice,
         ballots: &[Ballot],
         cast: CastResult,
     ) -> ShardResult<Vec<BallotOutcome>> {
         let CastResult {
-            mut verdicts,
-            stored,
+            mut outcomes,
+            cold_ballots,
         } = cast;
         let store = self.shared.store();
         let judged = self.read_stored(move || {
             let runs = store.runs();
-            let judge = |(place, stored): (usize, ColdBallot)| {
-                let row = runs.get(stored.key)?;
-                let verdict = stored.judge(row.as_ref().map(|stored| &stored.row));
-                Ok((place, row.is_some(), verdict))
+            let judge = |(index, ballot): (usize, ColdBallot)| {
+                let row = runs.get(ballot.key)?;
+                let outcome = ballot.judge(row.as_ref().map(|stored| &stored.row));
+                Ok((index, row.is_some(), outcome))
             };
-            let judged = stored.into_iter().map(judge);
+            let judged = cold_ballots.into_iter().map(judge);
             judged.collect::<Result<Vec<_>, RunError>>()
         });
-        for (place, has_row, verdict) in judged.await? {
-            let poll = ballots[place].poll;
-            verdicts[place] = match has_row || !self.is_archived(&fenced.slice, poll).await? {
-                true => verdict,
+        for (index, has_row, outcome) in judged.await? {
+            let poll = ballots[index].poll;
+            outcomes[index] = match has_row || !self.is_archived(&fenced.slice, poll).await? {
+                true => outcome,
                 false => BallotOutcome::Refused(BallotRefusal::Archived),
             };
         }
-        Ok(verdicts)
+        Ok(outcomes)
     }
 }

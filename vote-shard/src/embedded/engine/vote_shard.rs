@@ -124,8 +124,8 @@ impl VoteShard for EmbeddedShard {
         let now = self.now();
         self.shared.throttle.record_vote_call();
         let cast = self.decide(|core| core.cast(fenced, ballots, now)).await?;
-        if cast.stored.is_empty() {
-            return Ok(cast.verdicts);
+        if cast.cold_ballots.is_empty() {
+            return Ok(cast.outcomes);
         }
         self.judge_cold_ballots(fenced, ballots, cast).await
     }

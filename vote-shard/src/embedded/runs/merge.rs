@@ -32,11 +32,11 @@ impl<'a> MergedRows<'a> {
     /// The run with the next row; if several have it, the newest.
     fn newest_first(&self) -> Option<(usize, RowKey)> {
         let mut best: Option<(usize, RowKey)> = None;
-        for (place, run) in self.runs.iter().enumerate() {
+        for (index, run) in self.runs.iter().enumerate() {
             if let Some((key, _)) = run.peek()
                 && best.is_none_or(|(_, best)| key <= best)
             {
-                best = Some((place, key));
+                best = Some((index, key));
             }
         }
         best

@@ -75,12 +75,12 @@ async fn a_vote_is_counted_once_before_and_after_a_restart() {
     shard.adopt(&at_epoch()).await.unwrap();
     shard.create_poll(&at_epoch(), poll()).await.unwrap();
     let ballots = [ballot("a", 0, 10), ballot("b", 1, 11), ballot("a", 0, 12)];
-    let verdicts = shard.cast(&at_epoch(), &ballots).await.unwrap();
+    let outcomes = shard.cast(&at_epoch(), &ballots).await.unwrap();
     let (counted, already) = (
         BallotOutcome::Counted { revision: 1 },
         BallotOutcome::Already { revision: 1 },
     );
-    assert_eq!(verdicts, [counted.clone(), counted, already.clone()]);
+    assert_eq!(outcomes, [counted.clone(), counted, already.clone()]);
     let before = shard.digests(&at_epoch().slice).await.unwrap();
     drop(shard);
     let shard = open(&disk);
@@ -117,8 +117,8 @@ async fn vote(shard: &EmbeddedShard, voters: std::ops::Range<u64>) {
     let ballots: Vec<_> = voters
         .map(|n| ballot(&format!("voter-{n}"), (n % 2) as u16, n))
         .collect();
-    for verdict in shard.cast(&at_epoch(), &ballots).await.unwrap() {
-        assert_eq!(verdict, BallotOutcome::Counted { revision: 1 });
+    for outcome in shard.cast(&at_epoch(), &ballots).await.unwrap() {
+        assert_eq!(outcome, BallotOutcome::Counted { revision: 1 });
     }
 }
 
@@ -173,7 +173,7 @@ async fn a_vote_in_a_cold_poll_is_fenced_when_its_slice_leaves() {
             .decide(|core| core.cast(&at_epoch(), &ballots, now))
             .await;
         let cast = cast.unwrap();
-        assert_eq!(cast.stored.len(), 2, "rows are on disk only");
+        assert_eq!(cast.cold_ballots.len(), 2, "rows are on disk only");
         cast
     };
     let token = MigrationToken {
@@ -222,11 +222,11 @@ async fn a_closed_poll_leaves_memory_and_still_knows_its_voters() {
             ballot("voter-8", 1, 1_235),
             ballot("nobody", 1, 1_236),
         ];
-        let verdicts = shard.cast(&at_epoch(), &ballots).await.unwrap();
+        let outcomes = shard.cast(&at_epoch(), &ballots).await.unwrap();
         let closed = BallotOutcome::Refused(ballast_domain::poll::BallotRefusal::Closed);
         let counted = BallotOutcome::Counted { revision: 1 };
         let already = BallotOutcome::Already { revision: 1 };
-        assert_eq!(verdicts, [counted, already, closed.clone(), closed]);
+        assert_eq!(outcomes, [counted, already, closed.clone(), closed]);
         let voter = VoterId::new("voter-9").unwrap();
         let row = shard.voter(&at_epoch().slice, poll().poll_id, &voter).await;
         assert_eq!(row.unwrap().unwrap().items, [1]);
