@@ -54,8 +54,8 @@ impl Interpreter<'_> {
     /// Handles an event. Returns whether it changed anything.
     fn handle_event(&mut self, event: ExecutionEvent) -> bool {
         match (self.execution.status, event) {
-            (ExecutionStatus::Pending, ExecutionEvent::Begun(begin)) => {
-                self.start_execution(*begin)
+            (ExecutionStatus::Pending, ExecutionEvent::Begun(start)) => {
+                self.start_execution(*start)
             }
             (ExecutionStatus::Running, event) => return self.handle_running_event(event),
             _ => return false,
@@ -110,52 +110,52 @@ impl Interpreter<'_> {
         }
     }
 
-    fn start_execution(&mut self, begin: ExecutionStart) {
-        let too_large = pipeline::check_size(&begin.input, "the input").err();
-        let machine_name = begin.machine.rsplit(':').next().unwrap_or_default();
+    fn start_execution(&mut self, start: ExecutionStart) {
+        let too_large = pipeline::check_size(&start.input, "the input").err();
+        let machine_name = start.machine.rsplit(':').next().unwrap_or_default();
         let mut context = Map::new();
         context.insert(
             "Execution".to_owned(),
             json!({
-                "Id": begin.execution_id,
-                "Input": begin.input,
-                "StartTime": clock::to_iso8601(begin.at_ms),
-                "Name": begin.name,
-                "RoleArn": begin.role,
+                "Id": start.execution_id,
+                "Input": start.input,
+                "StartTime": clock::to_iso8601(start.at_ms),
+                "Name": start.name,
+                "RoleArn": start.role,
                 "RedriveCount": 0,
             }),
         );
         context.insert(
             "StateMachine".to_owned(),
-            json!({"Id": begin.machine, "Name": machine_name}),
+            json!({"Id": start.machine, "Name": machine_name}),
         );
         let details = Details::new()
-            .with_payload("input", &begin.input)
-            .with("roleArn", begin.role);
+            .with_payload("input", &start.input)
+            .with("roleArn", start.role);
         *self.execution = Execution {
-            id: begin.execution_id,
-            name: begin.name,
+            id: start.execution_id,
+            name: start.name,
             status: ExecutionStatus::Running,
-            begun_at_ms: begin.at_ms,
-            seed: begin.seed,
-            limits: begin.limits,
-            origin: begin.origin,
+            begun_at_ms: start.at_ms,
+            seed: start.seed,
+            limits: start.limits,
+            origin: start.origin,
             context,
             ..Execution::default()
         };
-        self.budget = begin.limits.states_per_event_max.max(1);
+        self.budget = start.limits.states_per_event_max.max(1);
         self.record_event(0, HistoryType::ExecutionStarted, details);
         if let Some(fault) = too_large {
             let failure = Failure::new(fault.error, fault.cause);
             return self.end_with_failure(ExecutionStatus::Failed, 0, failure);
         }
-        let start = self.definition.start_at().to_owned();
+        let start_at = self.definition.start_at().to_owned();
         // As on AWS, the first state has no previous event, not even
         // ExecutionStarted.
-        let run = Run::new(None, start, begin.input, 0, false);
+        let run = Run::new(None, start_at, start.input, 0, false);
         self.add_run(run);
         if let Some(seconds) = self.definition.timeout_seconds() {
-            let at_ms = clock::add_seconds(begin.at_ms, seconds);
+            let at_ms = clock::add_seconds(start.at_ms, seconds);
             self.set_timer(at_ms, TimerTarget::Deadline);
         }
     }

@@ -43,7 +43,7 @@ pub enum Effect {
         /// The timer.
         timer: TimerId,
     },
-    /// Apply [`ExecutionEvent::Continued`](super::Event::Continued) soon: there is more
+    /// Apply [`ExecutionEvent::Continued`](super::ExecutionEvent::Continued) soon: there is more
     /// to do than one event may.
     Continue {
         /// The number of the turn.
@@ -78,7 +78,7 @@ pub struct RunTask {
     pub credentials: Option<Value>,
     /// Whether it waits for a callback (`.waitForTaskToken`). The response of the
     /// handler is then an
-    /// [`ExecutionEvent::TaskSubmitted`](super::Event::TaskSubmitted).
+    /// [`ExecutionEvent::TaskSubmitted`](super::ExecutionEvent::TaskSubmitted).
     pub waits_for_callback: bool,
 }
 

@@ -8,11 +8,11 @@
 //!   execution   the complete state of a running workflow, as data
 //!   run         the progress of one machine of the definition
 //!   apply       handles events and ends executions
-//!   walk        runs take turns, a state each
-//!   simple, task, children, map    the states
+//!   interpreter runs take turns, one state per turn
+//!   simple, task, map, children    the states
 //!   nested      tasks that start other executions
 //!   fail        Retry, Catch, and propagation to the parent
-//!   look        what expressions may look at
+//!   scope       the scope of expressions
 //!   payload     input and output processing of states
 //!   history     the history, in the format of Step Functions
 //! ```
@@ -23,7 +23,10 @@
 //! [outstanding](Execution::outstanding) effects.
 //!
 //! ```
-//! use ballast_state_machines::core::{At, Begin, Effect, Event, Execution, Limits, Status, apply};
+//! use ballast_state_machines::core::{
+//!     Effect, Execution, ExecutionEvent, ExecutionLimits, ExecutionStart, ExecutionStatus,
+//!     TimedEvent, apply,
+//! };
 //! use ballast_state_machines::language::Definition;
 //! use serde_json::json;
 //!
@@ -32,7 +35,7 @@
 //!         "Copy": {"Type": "Task", "Resource": "ballast:copy", "End": true}}}"#,
 //! ).expect("it is valid");
 //! let mut execution = Execution::default();
-//! let begin = Begin {
+//! let start = ExecutionStart {
 //!     execution_id: "run-1".to_owned(),
 //!     name: "run-1".to_owned(),
 //!     machine: "copying".to_owned(),
@@ -40,15 +43,15 @@
 //!     input: json!({"from": "a", "to": "b"}),
 //!     at_ms: 0,
 //!     seed: 7,
-//!     limits: Limits::default(),
+//!     limits: ExecutionLimits::default(),
 //!     origin: None,
 //! };
-//! let outcome = apply(&definition, &mut execution, At::new(Event::Begun(Box::new(begin)), 0));
-//! let [Effect::RunTask(order)] = outcome.effects.as_slice() else { panic!("a task is to be run") };
+//! let outcome = apply(&definition, &mut execution, TimedEvent::new(ExecutionEvent::Begun(Box::new(start)), 0));
+//! let [Effect::RunTask(order)] = outcome.effects.as_slice() else { panic!("expected a task") };
 //!
-//! let done = Event::TaskSucceeded { task: order.task, output: json!({"rows": 3}) };
-//! apply(&definition, &mut execution, At::new(done, 10));
-//! assert_eq!(execution.status(), Status::Succeeded);
+//! let done = ExecutionEvent::TaskSucceeded { task: order.task, output: json!({"rows": 3}) };
+//! apply(&definition, &mut execution, TimedEvent::new(done, 10));
+//! assert_eq!(execution.status(), ExecutionStatus::Succeeded);
 //! assert_eq!(execution.output(), Some(&json!({"rows": 3})));
 //! ```
 

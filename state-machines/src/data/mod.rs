@@ -16,7 +16,7 @@
 //! evaluation with an [`EvaluationFault`].
 //!
 //! ```
-//! use ballast_state_machines::data::{Scope, Template};
+//! use ballast_state_machines::data::{EvaluationScope, Template};
 //! use serde_json::{Map, json};
 //!
 //! let template = Template::json_path(&json!({
@@ -26,7 +26,7 @@
 //!
 //! let input = json!({"name": "Ada", "orders": [{"id": 7}]});
 //! let (context, variables) = (json!({}), Map::new());
-//! let filled = template.fill(&Scope::new(&input, &context, &variables));
+//! let filled = template.fill(&EvaluationScope::new(&input, &context, &variables));
 //! assert_eq!(filled, Ok(json!({"greeting": "Hello, Ada", "first": 7})));
 //! ```
 

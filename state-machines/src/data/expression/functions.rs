@@ -141,7 +141,7 @@ fn hash(args: &[JValue], exact: &ExactIntegers) -> HostFnResult {
             .map(|digest| exact.to_jsonata(&digest))
             .map_err(from_fault),
         Some(_) => Err(evaluator_error(
-            "T0410: $hash takes a text and an algorithm",
+            "T0410: $hash takes a string and an algorithm",
         )),
     }
 }
@@ -153,7 +153,7 @@ fn parse(args: &[JValue], exact: &ExactIntegers) -> HostFnResult {
         [JValue::String(text), ..] => serde_json::from_str(text)
             .map(|value: Value| exact.to_jsonata(&value))
             .map_err(|error| evaluator_error(format!("D3120: $parse needs valid JSON: {error}"))),
-        _ => Err(evaluator_error("T0410: $parse takes a text")),
+        _ => Err(evaluator_error("T0410: $parse takes a string")),
     }
 }
 

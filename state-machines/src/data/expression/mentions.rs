@@ -127,9 +127,7 @@ impl Mentions {
             } => {
                 self.visit(condition);
                 self.visit(then_branch);
-                if let Some(branch) = else_branch {
-                    self.visit(branch);
-                }
+                else_branch.iter().for_each(|branch| self.visit(branch));
             }
             AstNode::FunctionApplication(inner) => self.visit(inner),
             AstNode::Sort { input, terms } => {
@@ -143,22 +141,12 @@ impl Mentions {
             } => {
                 self.visit(location);
                 self.visit(update);
-                if let Some(delete) = delete {
-                    self.visit(delete);
-                }
+                delete.iter().for_each(|delete| self.visit(delete));
             }
-            AstNode::String(_)
-            | AstNode::Name(_)
-            | AstNode::Number(_)
-            | AstNode::Boolean(_)
-            | AstNode::Null
-            | AstNode::Undefined
-            | AstNode::Placeholder
-            | AstNode::Regex { .. }
-            | AstNode::ParentVariable(_)
-            | AstNode::Wildcard
-            | AstNode::Descendant
-            | AstNode::Parent(_) => {}
+            AstNode::String(_) | AstNode::Name(_) | AstNode::Number(_) | AstNode::Boolean(_) => {}
+            AstNode::Null | AstNode::Undefined | AstNode::Placeholder => {}
+            AstNode::Regex { .. } | AstNode::ParentVariable(_) => {}
+            AstNode::Wildcard | AstNode::Descendant | AstNode::Parent(_) => {}
         }
     }
 

@@ -17,24 +17,24 @@ const LEFT: u32 = 58;
 const TOP: u32 = 8;
 /// The gap between the main path and the second column.
 const LANE: u32 = 46;
-const BESIDE: u32 = 122;
+const SIDE_WIDTH: u32 = 122;
 
 pub(super) fn draw(sketch: &Sketch, label: &str) -> String {
     let main = find_main_way(sketch);
-    let beside: Vec<&SketchNode> = sketch
+    let side_nodes: Vec<&SketchNode> = sketch
         .nodes
         .iter()
         .filter(|node| !main.iter().any(|on| on.id == node.id))
         .collect();
-    let places = position_boxes(&main, &beside);
+    let places = position_boxes(&main, &side_nodes);
     let rows = u32::try_from(main.len().max(1)).unwrap_or(u32::MAX);
     let height = TOP * 2 + rows * (HEIGHT + GAP) - GAP;
     let width = LEFT
         + WIDTH
-        + if beside.is_empty() {
+        + if side_nodes.is_empty() {
             LEFT
         } else {
-            LANE + BESIDE + TOP
+            LANE + SIDE_WIDTH + TOP
         };
     let mut out = format!(
         "<svg class=\"flow\" viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{}\">",
@@ -47,7 +47,7 @@ pub(super) fn draw(sketch: &Sketch, label: &str) -> String {
     for (row, node) in main.iter().enumerate() {
         draw_arrows(&mut out, node, main.get(row + 1).copied(), &places);
     }
-    for node in main.iter().chain(&beside) {
+    for node in main.iter().chain(&side_nodes) {
         draw_box(&mut out, node, &places);
     }
     out.push_str("</svg>");
@@ -79,20 +79,24 @@ fn find_main_way(sketch: &Sketch) -> Vec<&SketchNode> {
 /// The position of a node: its column and row.
 #[derive(Debug, Clone, Copy)]
 struct BoxPosition {
-    beside: bool,
+    in_side_column: bool,
     row: u32,
 }
 
 impl BoxPosition {
     fn x(self) -> u32 {
-        if self.beside {
+        if self.in_side_column {
             LEFT + WIDTH + LANE
         } else {
             LEFT
         }
     }
     fn width(self) -> u32 {
-        if self.beside { BESIDE } else { WIDTH }
+        if self.in_side_column {
+            SIDE_WIDTH
+        } else {
+            WIDTH
+        }
     }
     fn y(self) -> u32 {
         TOP + self.row * (HEIGHT + GAP)
@@ -102,17 +106,26 @@ impl BoxPosition {
     }
 }
 
-fn position_boxes(main: &[&SketchNode], beside: &[&SketchNode]) -> BTreeMap<usize, BoxPosition> {
+fn position_boxes(
+    main: &[&SketchNode],
+    side_nodes: &[&SketchNode],
+) -> BTreeMap<usize, BoxPosition> {
     let mut places = BTreeMap::new();
     for (row, node) in (0..).zip(main) {
-        places.insert(node.id, BoxPosition { beside: false, row });
+        places.insert(
+            node.id,
+            BoxPosition {
+                in_side_column: false,
+                row,
+            },
+        );
     }
     let rows = u32::try_from(main.len()).unwrap_or(0);
-    let many = u32::try_from(beside.len()).unwrap_or(0);
+    let many = u32::try_from(side_nodes.len()).unwrap_or(0);
     let first = rows.saturating_sub(many) / 2;
-    for (number, node) in (0..).zip(beside) {
+    for (number, node) in (0..).zip(side_nodes) {
         let place = BoxPosition {
-            beside: true,
+            in_side_column: true,
             row: first + number,
         };
         places.insert(node.id, place);
@@ -153,7 +166,7 @@ fn draw_arrows(
             }
             let x = LEFT + WIDTH / 2;
             format!("M{x} {}V{}", from.y() + HEIGHT, to.y() - 1)
-        } else if to.beside {
+        } else if to.in_side_column {
             let lane = LEFT + WIDTH + LANE / 2;
             let (start, end) = (LEFT + WIDTH, to.x() - 1);
             format!("M{start} {}H{lane}V{}H{end}", from.middle(), to.middle())

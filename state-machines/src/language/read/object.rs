@@ -37,7 +37,7 @@ pub(super) fn describe_type(value: &Value) -> &'static str {
         Value::Null => "null",
         Value::Bool(_) => "a boolean",
         Value::Number(_) => "a number",
-        Value::String(_) => "a text",
+        Value::String(_) => "a string",
         Value::Array(_) => "a list",
         Value::Object(_) => "an object",
     }
@@ -50,7 +50,7 @@ impl DefinitionReader {
         self.report(
             at,
             ProblemCode::WrongType,
-            format!("this must be {wanted}, and is {found}"),
+            format!("expected {wanted}, found {found}"),
         );
     }
 
@@ -89,7 +89,7 @@ impl DefinitionReader {
         if value.is_string() {
             return value.as_str();
         }
-        self.report_wrong_type(&object.pointer_to(name), "a text", value);
+        self.report_wrong_type(&object.pointer_to(name), "a string", value);
         None
     }
 

@@ -41,7 +41,7 @@ pub(crate) fn cases() -> Vec<RuleCase> {
         whole(
             "wrong-type",
             "/StartAt",
-            "a text",
+            "a string",
             json!({"StartAt": 1, "States": {"S": end}}),
             good.clone(),
         ),
@@ -97,7 +97,7 @@ pub(crate) fn cases() -> Vec<RuleCase> {
         state(
             "wrong-type",
             "/States/S/Comment",
-            "a text",
+            "a string",
             json!({"Type": "Pass", "Comment": 1, "End": true}),
             json!({"Type": "Pass", "Comment": "c", "End": true}),
         ),
@@ -167,7 +167,7 @@ pub(crate) fn cases() -> Vec<RuleCase> {
         state(
             "wrong-type",
             "/States/S/Next",
-            "a text",
+            "a string",
             json!({"Type": "Pass", "Next": 1}),
             json!({"Type": "Pass", "Next": "T"}),
         ),

@@ -119,7 +119,7 @@ fn all_problems_are_reported_at_once() {
         reported,
         [
             r#"/Extra: a state machine has no field "Extra""#,
-            "/States/A/Resource: this must be a text, and is a number",
+            "/States/A/Resource: expected a string, found a number",
             r#"/States/A/TimeoutSeconds: "TimeoutSeconds" is 0, and must be from 1 to 99999999"#,
             "/States/B: a Wait needs one of: Seconds, SecondsPath, Timestamp, TimestampPath",
             r#"/States/C/Type: "Sleep" is not one of: Task, Parallel, Map, Choice, Wait, Pass, Succeed, Fail"#,

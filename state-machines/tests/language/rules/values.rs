@@ -81,7 +81,7 @@ pub(crate) fn cases() -> Vec<RuleCase> {
         state(
             "wrong-type",
             "/States/S/Timestamp",
-            "a text",
+            "a string",
             wait(json!({"Timestamp": null})),
             wait(json!({"Timestamp": "2016-03-14T01:59:00.5+01:00"})),
         ),
@@ -130,14 +130,14 @@ pub(crate) fn cases() -> Vec<RuleCase> {
         state(
             "wrong-type",
             "/States/S/Error",
-            "a text",
+            "a string",
             json!({"Type": "Fail", "Error": 42}),
             json!({"Type": "Fail", "Error": "42"}),
         ),
         state(
             "wrong-type",
             "/States/S/InputPath",
-            "a text",
+            "a string",
             json!({"Type": "Pass", "InputPath": 1, "End": true}),
             json!({"Type": "Pass", "InputPath": null, "OutputPath": null, "ResultPath": null, "End": true}),
         ),
