@@ -105,7 +105,7 @@ async fn a_tenant_that_is_worse_off_at_the_target_is_brought_back() {
         .await;
     assert_eq!(ended.status, MigrationStatus::Reversed, "{ended:#?}");
     let why = ended.migration.value.ended.unwrap().why.unwrap();
-    assert!(why.contains("worse off"), "{why}");
+    assert!(why.contains("got worse"), "{why}");
     let votes = voting.stop().await;
     fleet.holds(&from, &votes).await;
 }
