@@ -1,4 +1,4 @@
-// Makes pages livelier. Every page works without it.
+// Live updates, charts and form helpers. Every page works without this script.
 (() => {
   "use strict";
 
@@ -9,7 +9,7 @@
   const chosen = () => root.dataset.theme || "auto";
   const name = () => {
     button.textContent = { auto: "Auto", light: "Light", dark: "Dark" }[chosen()];
-    button.setAttribute("aria-label", `Theme: ${chosen()}. Change it`);
+    button.setAttribute("aria-label", `Theme: ${chosen()}. Change theme`);
   };
   if (button) {
     button.hidden = false;
@@ -21,14 +21,14 @@
       try {
         localStorage.setItem("ballast-theme", next);
       } catch (_) {
-        // It holds for this page, then.
+        // Without storage it applies to this page only.
       }
       name();
       document.dispatchEvent(new Event("ballast-theme"));
     });
   }
 
-  // --- what a block or a bar stands for ------------------------------------
+  // --- tooltips of blocks and bars ------------------------------------------
   const tip = document.getElementById("tip");
   const tipped = (event) => event.target.closest && event.target.closest("[data-tip]");
   if (tip) {
@@ -53,7 +53,7 @@
     }
   });
 
-  // --- forms: sent once, and "/" looks for something -------------------------
+  // --- forms: submitted once; "/" focuses the search --------------------------
   document.addEventListener("submit", (event) => {
     const form = event.target;
     if (form.method !== "post") return;
@@ -61,14 +61,14 @@
     form.dataset.sent = "yes";
     for (const sends of form.querySelectorAll("button[type=submit]")) sends.disabled = true;
   });
-  // A page that comes back out of the browser's memory may be sent again.
+  // Forms of a page restored from the back/forward cache can be submitted again.
   addEventListener("pageshow", () => {
     for (const form of document.querySelectorAll("form[data-sent]")) {
       delete form.dataset.sent;
       for (const sends of form.querySelectorAll("button[type=submit]")) sends.disabled = false;
     }
   });
-  // A moment that is chosen is shown at once.
+  // Moving the replay slider submits its form.
   document.addEventListener("change", (event) => {
     const form = event.target.closest && event.target.closest("form[data-scrub]");
     if (form && event.target.type === "range") form.requestSubmit();
@@ -87,7 +87,7 @@
   const ink = (token) => getComputedStyle(root).getPropertyValue(token).trim();
   const charts = new Map();
   const resolve = (value) => {
-    // Canvas does not know light-dark(): a real element does.
+    // Canvas does not support light-dark(), so a real element resolves the colour.
     const probe = document.createElement("i");
     probe.style.color = value;
     document.body.append(probe);
@@ -95,7 +95,7 @@
     probe.remove();
     return shown;
   };
-  // All times are UTC, as everywhere on the pages.
+  // All times are UTC, as on all pages.
   const stamp = (seconds) => new Date(seconds * 1000).toISOString();
   const clock = (plot, at, _axis, _space, step) => {
     const { min, max } = plot.scales.x;
@@ -111,11 +111,11 @@
       width: wide(place),
       height: Number(place.dataset.height || 210),
       cursor: { y: false },
-      // Room for half of the last moment's name.
+      // Room for half of the last tick's label.
       padding: [null, 28, null, null],
       legend: { live: true },
       scales: {
-        // A single moment has no length: it is drawn in the middle of a minute.
+        // A single point is drawn in the middle of a minute.
         x: { range: (plot, low, high) => (plot.data[0].length < 2 ? [low - 30, low + 30] : [low, high]) },
         y: { range: (_, low, high) => [0, Math.max(1, high * 1.1)] },
       },
@@ -159,19 +159,19 @@
         const data = JSON.parse(at.dataset.series);
         if (window.uPlot && data.labels.length) draw(at, data);
       } catch (_) {
-        // A chart less; the figures are on the page as text.
+        // The chart is skipped; the figures are on the page as text.
       }
     }
   };
   drawAll(document);
 
-  // --- parts that take longer follow when the page is there -------------------
+  // --- slow parts are loaded after the page -----------------------------------
   for (const at of document.querySelectorAll("[data-part]")) {
     (async () => {
       at.setAttribute("aria-busy", "true");
       try {
         const answer = await fetch(at.dataset.part, { headers: { "x-part": "yes" } });
-        // Where it leads elsewhere, the session is over; the link stays.
+        // A redirect means that the session has expired; the link stays.
         if (answer.ok && !answer.redirected) {
           at.innerHTML = await answer.text();
           drawAll(at);
@@ -183,17 +183,17 @@
     })();
   }
 
-  // --- what changes, as it changes -------------------------------------------
-  // Nothing is taken from under somebody's hands: while a field or an open box
-  // is in use, the newest drawing of its part is kept and put there afterwards.
+  // --- live updates -----------------------------------------------------------
+  // A part is not replaced while a field or an open form in it is in use; its newest
+  // version is applied afterwards.
   const shown = new Map();
-  const kept = new Map();
+  const pending = new Map();
   let pressed = null;
   const fields = "input, select, textarea";
   const inUse = (at, next) => {
     if (pressed && at.contains(pressed)) return true;
     const boxes = [...at.querySelectorAll("details.verb[open]")];
-    // What can be done no more is not held on to.
+    // A form whose action is no longer offered does not block the update.
     const still = (box) => {
       const form = box.querySelector("form");
       return !form || next.querySelector(`form[action="${CSS.escape(form.getAttribute("action"))}"]`);
@@ -202,13 +202,13 @@
     const here = document.activeElement;
     return at.contains(here) && here.matches(fields) && !here.closest("details.verb");
   };
-  // Rows may change places, and say the same: a row is known by its first link.
+  // Rows may be reordered: a row is identified by its first link.
   const rowOf = (element) => {
     const first = element.closest("tr")?.querySelector("td:first-child a[href]");
     return first ? `tr:has(td:first-child a[href="${CSS.escape(first.getAttribute("href"))}"]) ` : "";
   };
-  // How something is found again in the new drawing.
-  const named = (element) => {
+  // A selector that finds an element again in the new version.
+  const selectorOf = (element) => {
     if (element.id) return `#${CSS.escape(element.id)}`;
     for (const name of ["href", "aria-label", "data-href"]) {
       const value = element.getAttribute(name);
@@ -217,9 +217,9 @@
     const form = element.matches("summary") && element.parentElement.querySelector("form[action]");
     return form ? `details:has(form[action="${CSS.escape(form.getAttribute("action"))}"]) > summary` : null;
   };
-  const remembered = (at) => {
+  const saveState = (at) => {
     const here = document.activeElement;
-    const focus = here !== at && at.contains(here) ? named(here) : null;
+    const focus = here !== at && at.contains(here) ? selectorOf(here) : null;
     const open = [...at.querySelectorAll("details")].map((one) => one.open);
     const rolled = [...at.querySelectorAll(".scroll, pre")].map((one) => [one.scrollLeft, one.scrollTop]);
     return () => {
@@ -234,13 +234,13 @@
     };
   };
   const put = (id, text) => {
-    kept.delete(id);
+    pending.delete(id);
     const at = document.getElementById(id);
     if (!at || shown.get(id) === text) return;
     const next = document.createElement("template");
     next.innerHTML = text;
-    if (inUse(at, next.content)) return void kept.set(id, text);
-    const restore = remembered(at);
+    if (inUse(at, next.content)) return void pending.set(id, text);
+    const restore = saveState(at);
     for (const [place, { plot }] of [...charts]) {
       if (!at.contains(place)) continue;
       plot.destroy();
@@ -252,10 +252,10 @@
     drawAll(at);
   };
   const patch = (parts) => Object.entries(parts).forEach(([id, text]) => put(id, text));
-  const catchUp = () => [...kept].forEach(([id, text]) => put(id, text));
+  const catchUp = () => [...pending].forEach(([id, text]) => put(id, text));
   document.addEventListener("focusout", () => setTimeout(catchUp));
   document.addEventListener("toggle", () => setTimeout(catchUp), true);
-  // A click is a press and a release on the same thing.
+  // A click needs press and release on the same element.
   document.addEventListener("pointerdown", (event) => (pressed = event.target));
   for (const done of ["pointerup", "pointercancel"]) {
     document.addEventListener(done, () =>
@@ -274,13 +274,13 @@
     pulse.classList.toggle("away", !alive);
     pulse.textContent = alive ? "live" : "reconnecting";
   };
-  let patience = 2000;
+  let retryMs = 2000;
   let source = null;
   const listen = () => {
     source = new EventSource(stream);
     const on = (event, act) => source.addEventListener(event, (told) => act(JSON.parse(told.data)));
     source.addEventListener("open", () => {
-      patience = 2000;
+      retryMs = 2000;
       beat(true);
     });
     on("patch", patch);
@@ -290,7 +290,7 @@
       source.close();
       if (pulse) pulse.hidden = true;
     });
-    // The session is over, or the link was taken back: the page says so.
+    // The session has expired or the link was removed: the reloaded page says so.
     source.addEventListener("over", () => {
       source.close();
       location.reload();
@@ -298,24 +298,24 @@
     source.addEventListener("error", () => {
       beat(false);
       if (source.readyState !== EventSource.CLOSED) return;
-      // Refused: the session may be over, or there is no room.
+      // Rejected: the session may have expired, or the stream limit is reached.
       setTimeout(async () => {
         try {
           const page = await fetch(location.href, { redirect: "manual" });
           const gone = page.status >= 400 && page.status < 500;
           if (gone || page.type === "opaqueredirect") return location.reload();
         } catch (_) {
-          // Away for now.
+          // The server is unreachable: retry.
         }
         listen();
-      }, patience);
-      patience = Math.min(patience * 2, 30000);
+      }, retryMs);
+      retryMs = Math.min(retryMs * 2, 30000);
     });
   };
   if (stream && window.EventSource) {
     listen();
     addEventListener("pagehide", () => source.close());
-    // A page that comes back out of the browser's memory is live again.
+    // A page restored from the back/forward cache reconnects.
     addEventListener("pageshow", (event) => event.persisted && listen());
   }
 })();

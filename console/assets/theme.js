@@ -1,4 +1,4 @@
-// The theme that was chosen, before anything is painted.
+// Applies the chosen theme before the first paint.
 (() => {
   "use strict";
   try {
@@ -7,6 +7,6 @@
       document.documentElement.dataset.theme = chosen;
     }
   } catch (_) {
-    // No storage: the system's theme it is.
+    // Without storage the system's theme applies.
   }
 })();

@@ -1,4 +1,4 @@
-//! Something that an operator does: a form of ours, sent by somebody who may.
+//! Form submissions: the session is checked, the CSRF token is compared, the fields are read.
 
 use axum::extract::{FromRequest, Request};
 use axum::response::{IntoResponse, Response};
@@ -10,38 +10,38 @@ use ballast_domain::{Error, ErrorCode, Result};
 
 use crate::console::Console;
 use crate::fields::Fields;
-use crate::page::error::Broken;
-use crate::session::{Turned, Visitor, is_from_elsewhere};
+use crate::page::error::ErrorPage;
+use crate::session::{AccessDenied, Visitor, is_cross_site};
 
-/// A form that was sent by its own page in its own session.
-pub(crate) struct Act {
+/// A submitted form whose session and CSRF token are valid.
+pub(crate) struct FormSubmission {
     pub(crate) visitor: Visitor,
     pub(crate) fields: Fields,
 }
 
-/// Why a form was not taken.
-pub(crate) enum Refused {
-    Turned(Turned),
-    Broken(Broken),
+/// Why a form submission was rejected.
+pub(crate) enum FormRejection {
+    AccessDenied(AccessDenied),
+    ErrorPage(ErrorPage),
 }
 
-impl IntoResponse for Refused {
+impl IntoResponse for FormRejection {
     fn into_response(self) -> Response {
         match self {
-            Self::Turned(turned) => turned.into_response(),
-            Self::Broken(broken) => broken.into_response(),
+            Self::AccessDenied(turned) => turned.into_response(),
+            Self::ErrorPage(broken) => broken.into_response(),
         }
     }
 }
 
-impl From<Error> for Refused {
+impl From<Error> for FormRejection {
     fn from(error: Error) -> Self {
-        Self::Broken(error.into())
+        Self::ErrorPage(error.into())
     }
 }
 
-impl Act {
-    /// Who wants it, and why.
+impl FormSubmission {
+    /// The audit-log intent: the operator and the reason.
     pub(crate) fn intent(&self) -> Result<Intent> {
         let reason = self.fields.filled("reason").map(str::to_owned);
         if let Some(reason) = &reason {
@@ -50,8 +50,8 @@ impl Act {
         Ok(self.visitor.intent(reason))
     }
 
-    /// The version that the page showed: what has changed since is not
-    /// changed by somebody who has not seen it.
+    /// The record version that the page showed, so that a concurrent change is not
+    /// overwritten unseen.
     pub(crate) fn if_match(&self) -> Result<IfMatch> {
         Ok(match self.fields.optional::<u64>("version")? {
             Some(version) => IfMatch::Versions(vec![version]),
@@ -60,35 +60,34 @@ impl Act {
     }
 }
 
-impl FromRequest<Console> for Act {
-    type Rejection = Refused;
+impl FromRequest<Console> for FormSubmission {
+    type Rejection = FormRejection;
 
-    async fn from_request(request: Request, console: &Console) -> Result<Self, Refused> {
+    async fn from_request(request: Request, console: &Console) -> Result<Self, FormRejection> {
         use axum::extract::FromRequestParts;
         let (mut parts, body) = request.into_parts();
         let visitor = Visitor::from_request_parts(&mut parts, console)
             .await
-            .map_err(Refused::Turned)?;
-        if is_from_elsewhere(&parts.headers) {
-            return Err(forged().into());
+            .map_err(FormRejection::AccessDenied)?;
+        if is_cross_site(&parts.headers) {
+            return Err(forged_form().into());
         }
-        let fields = Fields::of_body(body).await?;
-        let given = fields.text("csrf").unwrap_or_default();
-        if !same(given.as_bytes(), visitor.session.csrf.as_bytes()) {
-            return Err(forged().into());
+        let fields = Fields::read_body(body).await?;
+        let csrf_token = fields.text("csrf").unwrap_or_default();
+        if !equal_in_constant_time(csrf_token.as_bytes(), visitor.session.csrf.as_bytes()) {
+            return Err(forged_form().into());
         }
         Ok(Self { visitor, fields })
     }
 }
 
-fn forged() -> Error {
-    let detail = "the form does not belong to this session: nothing was done";
+fn forged_form() -> Error {
+    let detail = "the form's CSRF token does not match this session; nothing was done";
     Error::new(ErrorCode::ForgedForm, detail)
 }
 
-/// Whether two texts are equal, in a time that tells nothing about where they
-/// differ.
-fn same(one: &[u8], two: &[u8]) -> bool {
+/// Compares two texts in constant time.
+fn equal_in_constant_time(one: &[u8], two: &[u8]) -> bool {
     let differing = one
         .iter()
         .zip(two)
@@ -98,13 +97,13 @@ fn same(one: &[u8], two: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::same;
+    use super::equal_in_constant_time;
 
     #[test]
     fn texts_are_compared_whole() {
-        assert!(same(b"abc", b"abc"));
-        assert!(!same(b"", b"abc"));
-        assert!(!same(b"abd", b"abc"));
-        assert!(!same(b"abcd", b"abc"));
+        assert!(equal_in_constant_time(b"abc", b"abc"));
+        assert!(!equal_in_constant_time(b"", b"abc"));
+        assert!(!equal_in_constant_time(b"abd", b"abc"));
+        assert!(!equal_in_constant_time(b"abcd", b"abc"));
     }
 }

@@ -1,6 +1,5 @@
-//! How full shards will be. To say it the whole record of load is read, so it
-//! is worked out when somebody looks, in the background, and kept for a while:
-//! pages show what is known.
+//! A cache of capacity forecasts. A forecast reads the whole load record, so it is
+//! computed in the background when a page asks for it, and pages show the newest one.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,27 +9,27 @@ use ballast_domain::{ShardId, Timestamp};
 
 use crate::console::Console;
 
-/// How far it is looked.
+/// The forecast horizon.
 const DAYS: u32 = 30;
-/// How long it is kept, in milliseconds.
-const KEPT_MS: i64 = 10 * 60 * 1_000;
-/// Working it out takes this part of the time at the most.
+/// How long a forecast is cached, in milliseconds.
+const TTL_MS: i64 = 10 * 60 * 1_000;
+/// Computing forecasts takes at most one twentieth of the time.
 const SHARE: i64 = 20;
 
 /// When a shard will be full.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Full {
-    /// In so many days: at the earliest, as expected, at the latest, and of
-    /// what. What is further off than was looked is `None`.
+pub(crate) enum FullForecast {
+    /// In so many days: earliest, expected, latest, and the dimension. A day beyond
+    /// the horizon is `None`.
     In(f64, Option<f64>, Option<f64>, &'static str),
-    /// Not within the days that it was looked ahead.
+    /// Not within the horizon.
     Later,
-    /// Nobody can say.
-    TooLittle,
+    /// Too little load is recorded.
+    TooLittleData,
 }
 
-impl Full {
-    /// As people read it.
+impl FullForecast {
+    /// The forecast in words.
     pub(crate) fn words(&self) -> String {
         let days = |days: f64| match days {
             ..1.0 => "a day".to_owned(),
@@ -51,62 +50,65 @@ impl Full {
                 format!("Full in {} at the earliest ({of})", days(*early))
             }
             Self::Later => format!("Not full within {DAYS} days"),
-            Self::TooLittle => "Forecast: too little recorded yet".to_owned(),
+            Self::TooLittleData => "Forecast: too little load recorded yet".to_owned(),
         }
     }
 
-    /// Whether somebody should do something soon.
+    /// Whether the shard may be full within a week.
     pub(crate) fn is_near(&self) -> bool {
         matches!(self, Self::In(early, ..) if *early < 7.0)
     }
 }
 
-/// What is foreseen of each shard.
+/// The forecast of each shard.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Foreseen {
+pub(crate) struct Forecasts {
     at: Option<Timestamp>,
-    shards: BTreeMap<ShardId, Full>,
+    shards: BTreeMap<ShardId, FullForecast>,
 }
 
-impl Foreseen {
-    /// What is foreseen of a shard; `None` until it has been worked out.
-    pub(crate) fn of(&self, shard: &ShardId) -> Option<&Full> {
+impl Forecasts {
+    /// A shard's forecast; `None` until it has been computed.
+    pub(crate) fn shard(&self, shard: &ShardId) -> Option<&FullForecast> {
         self.at?;
-        Some(self.shards.get(shard).unwrap_or(&Full::TooLittle))
+        Some(
+            self.shards
+                .get(shard)
+                .unwrap_or(&FullForecast::TooLittleData),
+        )
     }
 }
 
-/// What is known, and when it is worked out anew.
+/// The newest forecasts, and when to compute them again.
 #[derive(Default)]
-pub(crate) struct Ahead(Mutex<Known>);
+pub(crate) struct ForecastCache(Mutex<CachedForecasts>);
 
 #[derive(Default)]
-struct Known {
-    newest: Arc<Foreseen>,
-    /// Not before this; `None` when it never was.
+struct CachedForecasts {
+    newest: Arc<Forecasts>,
+    /// When to compute again; `None` if it never was.
     again: Option<Timestamp>,
     running: bool,
 }
 
-impl Ahead {
-    /// What is known. When it is old, it is worked out anew for the next who
-    /// asks.
-    pub(crate) fn look(&self, console: &Console) -> Arc<Foreseen> {
+impl ForecastCache {
+    /// The newest forecasts. If they are stale, starts computing new ones.
+    pub(crate) fn newest(&self, console: &Console) -> Arc<Forecasts> {
         let now = console.plane.now();
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let due = known.again.is_none_or(|again| again <= now);
-        if due && !known.running && console.plane.load().is_some() {
+        if due && !known.running && console.plane.load_monitor().is_some() {
             known.running = true;
-            tokio::spawn(work_out(console.clone()));
+            tokio::spawn(compute_forecasts(console.clone()));
         }
         known.newest.clone()
     }
 
-    fn known(&self, shards: BTreeMap<ShardId, Full>, began: Timestamp, now: Timestamp) {
+    fn store(&self, shards: BTreeMap<ShardId, FullForecast>, began: Timestamp, now: Timestamp) {
         let took = now.unix_ms() - began.unix_ms();
-        let rest = KEPT_MS.max(took.saturating_mul(SHARE));
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Known {
-            newest: Arc::new(Foreseen {
+        let rest = TTL_MS.max(took.saturating_mul(SHARE));
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = CachedForecasts {
+            newest: Arc::new(Forecasts {
                 at: Some(now),
                 shards,
             }),
@@ -116,33 +118,33 @@ impl Ahead {
     }
 }
 
-async fn work_out(console: Console) {
+async fn compute_forecasts(console: Console) {
     let began = console.plane.now();
     let told = outlook::show(&console.plane, DAYS).await;
     if let Err(error) = &told {
-        tracing::debug!(%error, "nobody can say right now how full shards will be");
+        tracing::debug!(%error, "forecast failed");
     }
     let shards = told.as_ref().map(soonest).unwrap_or_default();
-    console.ahead.known(shards, began, console.plane.now());
+    console.forecasts.store(shards, began, console.plane.now());
 }
 
-/// Of each shard, what is full first.
-fn soonest(told: &ForecastBody) -> BTreeMap<ShardId, Full> {
-    let mut shards: BTreeMap<ShardId, Full> = BTreeMap::new();
+/// The dimension of each shard that is full first.
+fn soonest(told: &ForecastBody) -> BTreeMap<ShardId, FullForecast> {
+    let mut shards: BTreeMap<ShardId, FullForecast> = BTreeMap::new();
     for outlook in &told.outlooks {
         let full = match outlook.full_in {
             Some(days) => {
                 let of = outlook.dimension.name();
-                Full::In(days.earliest, days.expected, days.latest, of)
+                FullForecast::In(days.earliest, days.expected, days.latest, of)
             }
-            None => Full::Later,
+            None => FullForecast::Later,
         };
         let held = shards
             .entry(outlook.shard_id.clone())
-            .or_insert(Full::Later);
+            .or_insert(FullForecast::Later);
         let sooner = match (&full, &*held) {
-            (Full::In(one, ..), Full::In(two, ..)) => one < two,
-            (Full::In(..), _) => true,
+            (FullForecast::In(one, ..), FullForecast::In(two, ..)) => one < two,
+            (FullForecast::In(..), _) => true,
             _ => false,
         };
         if sooner {
@@ -157,8 +159,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn it_is_told_with_its_interval() {
-        let full = |early, expected, late| Full::In(early, expected, late, "storage").words();
+    fn a_forecast_is_shown_with_its_interval() {
+        let full =
+            |early, expected, late| FullForecast::In(early, expected, late, "storage").words();
         assert_eq!(
             full(9.2, Some(12.4), Some(20.0)),
             "Full in 12 days (9 to 20; storage)"
@@ -171,18 +174,24 @@ mod tests {
             full(0.3, None, None),
             "Full in a day at the earliest (storage)"
         );
-        assert!(Full::TooLittle.words().contains("too little recorded yet"));
-        assert!(Full::In(2.0, None, None, "votes").is_near() && !Full::Later.is_near());
+        assert!(
+            FullForecast::TooLittleData
+                .words()
+                .contains("too little load recorded yet")
+        );
+        assert!(
+            FullForecast::In(2.0, None, None, "votes").is_near() && !FullForecast::Later.is_near()
+        );
     }
 
     #[test]
-    fn nothing_is_said_before_it_was_worked_out() {
+    fn there_is_no_forecast_before_the_first_is_computed() {
         let shard: ShardId = "shard-1".parse().unwrap();
-        assert_eq!(Foreseen::default().of(&shard), None);
-        let worked_out = Foreseen {
+        assert_eq!(Forecasts::default().shard(&shard), None);
+        let worked_out = Forecasts {
             at: Some(Timestamp::from_unix_ms(1)),
             shards: BTreeMap::new(),
         };
-        assert_eq!(worked_out.of(&shard), Some(&Full::TooLittle));
+        assert_eq!(worked_out.shard(&shard), Some(&FullForecast::TooLittleData));
     }
 }

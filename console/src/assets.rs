@@ -1,5 +1,5 @@
-//! Style sheets, scripts and pictures, within the binary. Their addresses hold
-//! a hash of what is in them, so a browser may keep them for ever.
+//! Style sheets, scripts and icons, embedded in the binary. Their URLs contain a hash
+//! of their content, so browsers may cache them without expiry.
 
 use std::sync::LazyLock;
 
@@ -9,12 +9,12 @@ use axum::response::{IntoResponse, Response};
 use ballast_domain::{Error, ErrorCode};
 use sha2::{Digest, Sha256};
 
-use crate::page::error::Broken;
+use crate::page::error::ErrorPage;
 
-/// How many digits of the hash are in an address.
+/// Hex digits of the hash in a URL.
 const DIGITS: usize = 16;
 
-/// A file that pages use.
+/// An embedded file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Asset {
     Style,
@@ -46,22 +46,22 @@ impl Asset {
         }
     }
 
-    /// Where it is found.
+    /// Its URL.
     pub(crate) fn url(self) -> String {
         format!("/console/assets/{}", self.name())
     }
 
     fn name(self) -> &'static str {
         static NAMES: LazyLock<Vec<String>> =
-            LazyLock::new(|| Asset::ALL.into_iter().map(named).collect());
-        let place = Self::ALL.iter().position(|asset| *asset == self);
-        place
-            .and_then(|place| NAMES.get(place))
+            LazyLock::new(|| Asset::ALL.into_iter().map(hashed_name).collect());
+        let index = Self::ALL.iter().position(|asset| *asset == self);
+        index
+            .and_then(|index| NAMES.get(index))
             .map_or("", String::as_str)
     }
 }
 
-fn named(asset: Asset) -> String {
+fn hashed_name(asset: Asset) -> String {
     let (stem, ending, bytes) = asset.file();
     let hash = Sha256::digest(bytes);
     let digits: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -69,12 +69,11 @@ fn named(asset: Asset) -> String {
     format!("{stem}.{digits}.{ending}")
 }
 
-/// Answers with a file.
-pub(crate) async fn serve(Path(name): Path<String>) -> Result<Response, Broken> {
+/// Serves a file.
+pub(crate) async fn serve(Path(name): Path<String>) -> Result<Response, ErrorPage> {
     let found = Asset::ALL.into_iter().find(|asset| asset.name() == name);
     let Some(asset) = found else {
-        let detail =
-            "there is no such file: the console may have been updated; load the page again";
+        let detail = "no such file; the console may have been updated: reload the page";
         return Err(Error::new(ErrorCode::NotFound, detail).into());
     };
     let (_, ending, bytes) = asset.file();
@@ -95,7 +94,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_file_has_an_address_of_its_own_that_changes_with_it() {
+    fn every_file_has_a_url_with_its_hash() {
         let names: std::collections::BTreeSet<_> = Asset::ALL.iter().map(|a| a.name()).collect();
         assert_eq!(names.len(), Asset::ALL.len());
         for asset in Asset::ALL {

@@ -1,4 +1,4 @@
-//! What every page works with.
+//! The console's shared state and settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,66 +8,74 @@ use ballast_control_plane::ControlPlane;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::ahead::Ahead;
+use crate::ahead::ForecastCache;
 use crate::census::Census;
-use crate::live::Rooms;
+use crate::live::StreamLimits;
 use crate::ports::Running;
-use crate::session::{Attempts, Loggedout, Seal};
+use crate::session::{LoggedOutSessions, LoginFailures, TokenCipher};
 use crate::story::Story;
-use crate::titles::Titles;
+use crate::titles::TitleCache;
 
-/// What whoever runs the console decides.
+/// The console's settings.
 #[derive(Debug, Clone)]
-pub struct Settings {
-    /// How long a login lasts at the most.
+pub struct ConsoleSettings {
+    /// The longest lifetime of a login session.
     pub session: Duration,
-    /// Whether browsers come by HTTPS: then the cookie never goes otherwise.
+    /// Whether browsers connect over HTTPS; cookies are then marked `Secure`.
     pub secure: bool,
-    /// Where clients reach this process.
+    /// The public URL of this server.
     pub public_url: String,
-    /// Where the story of a demonstration is told, if this is one.
+    /// The demonstration's progress file, if a demonstration is running.
     pub story: Option<PathBuf>,
 }
 
 /// The console. Cheap to clone.
 #[derive(Clone)]
-pub struct Console(Arc<Parts>);
+pub struct Console(Arc<ConsoleParts>);
 
-/// What it is made of: for this crate alone.
-#[allow(unreachable_pub, reason = "what a public type leads to must be public")]
-pub struct Parts {
+/// The console's parts, for this crate only.
+#[allow(
+    unreachable_pub,
+    reason = "the Deref target of a public type must be public"
+)]
+pub struct ConsoleParts {
     pub(crate) plane: ControlPlane,
-    pub(crate) settings: Settings,
+    pub(crate) settings: ConsoleSettings,
     pub(crate) running: Running,
-    pub(crate) seal: Seal,
-    pub(crate) attempts: Attempts,
-    pub(crate) logged_out: Loggedout,
+    pub(crate) cipher: TokenCipher,
+    pub(crate) login_failures: LoginFailures,
+    pub(crate) logged_out: LoggedOutSessions,
     pub(crate) census: Census,
-    pub(crate) ahead: Ahead,
-    pub(crate) titles: Titles,
-    pub(crate) rooms: Rooms,
+    pub(crate) forecasts: ForecastCache,
+    pub(crate) titles: TitleCache,
+    pub(crate) stream_limits: StreamLimits,
     ending: watch::Sender<bool>,
 }
 
 impl std::ops::Deref for Console {
-    type Target = Parts;
-    fn deref(&self) -> &Parts {
+    type Target = ConsoleParts;
+    fn deref(&self) -> &ConsoleParts {
         &self.0
     }
 }
 
 impl Console {
-    /// A console over a control plane. `key` seals its cookies: whoever has it
-    /// can log in as anyone.
-    pub fn new(plane: ControlPlane, key: [u8; 32], settings: Settings, running: Running) -> Self {
-        Self(Arc::new(Parts {
-            seal: Seal::new(key),
-            attempts: Attempts::default(),
-            logged_out: Loggedout::default(),
+    /// Creates a console over a control plane. `key` encrypts its cookies; anyone who
+    /// has it can log in as any operator.
+    pub fn new(
+        plane: ControlPlane,
+        key: [u8; 32],
+        settings: ConsoleSettings,
+        running: Running,
+    ) -> Self {
+        Self(Arc::new(ConsoleParts {
+            cipher: TokenCipher::new(key),
+            login_failures: LoginFailures::default(),
+            logged_out: LoggedOutSessions::default(),
             census: Census::default(),
-            ahead: Ahead::default(),
-            titles: Titles::default(),
-            rooms: Rooms::default(),
+            forecasts: ForecastCache::default(),
+            titles: TitleCache::default(),
+            stream_limits: StreamLimits::default(),
             ending: watch::Sender::new(false),
             plane,
             settings,
@@ -75,23 +83,23 @@ impl Console {
         }))
     }
 
-    /// Starts what runs in the background.
+    /// Starts the census task.
     pub fn start(&self) -> AbortHandle {
         let console = self.clone();
-        tokio::spawn(async move { console.census.keep(&console.plane).await }).abort_handle()
+        tokio::spawn(async move { console.census.run(&console.plane).await }).abort_handle()
     }
 
-    /// Lets those who watch go: they would stay until the end.
-    pub fn end(&self) {
+    /// Closes all live streams, so that shutdown does not wait for them.
+    pub fn close_streams(&self) {
         self.ending.send_replace(true);
     }
 
-    /// The story of the demonstration, if this is one.
+    /// The demonstration's progress, if one is running.
     pub(crate) fn story(&self) -> Option<Story> {
         Story::read(self.settings.story.as_deref()?)
     }
 
-    /// The sign for those who watch to go.
+    /// The signal that closes live streams.
     pub(crate) fn ending(&self) -> watch::Receiver<bool> {
         self.ending.subscribe()
     }

@@ -1,16 +1,16 @@
-//! The web console, under `/console`: what operators look at, and act from.
+//! The web console for operators, under `/console`.
 //!
 //! ```text
 //!   request ──► session (cookie → token → role) ──► pages/ one file per page
-//!                                                     │ reads and acts through the
+//!                                                     │ reads and writes through the
 //!                                                     │ control plane's own functions
-//!   census ── looks at every shard once a second      ▼
-//!      └────► live/ ── what changed, as server-sent events ──► the browser
+//!   census ── polls every shard once a second         ▼
+//!      └────► live/ ── changed page parts, as server-sent events ──► the browser
 //! ```
-//! A page is HTML made here; scripts only make it livelier. Everything it
-//! needs is in the binary, and a browser is told to load nothing else. What an
-//! operator does here goes through the same functions as the admin API: the
-//! same roles, the same checks, the same audit log. It is no second way in.
+//! Pages are rendered on the server and work without scripts; scripts update
+//! them live. All assets are embedded in the binary, and the content security
+//! policy allows no others. Operator actions call the same functions as the admin
+//! API: same roles, same checks, same audit log.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
@@ -29,8 +29,8 @@ mod session;
 mod story;
 mod titles;
 
-pub use console::{Console, Settings};
+pub use console::{Console, ConsoleSettings};
 pub use pages::router;
 pub use ports::{Running, RunningSettings};
 pub use session::enter_path;
-pub use story::{Chapter, Progress, Story, Verdict};
+pub use story::{Chapter, ChapterState, DemoVerdict, Story};

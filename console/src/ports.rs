@@ -1,26 +1,25 @@
-//! What the console asks of whoever runs it.
+//! What the console needs from the server that hosts it.
 
 use std::sync::Arc;
 
-/// The settings that are in force, as their owner tells them.
+/// Access to the server's settings in effect.
 pub trait RunningSettings: Send + Sync + 'static {
-    /// All settings, as the text of a configuration file. It holds no secret.
+    /// All settings as the text of a configuration file, without secrets.
     fn text(&self) -> String;
 
-    /// The same, section by section.
+    /// All settings as JSON, by section.
     fn value(&self) -> serde_json::Value;
 
-    /// What is wrong with the text of a configuration file; `None` when it
-    /// would do.
+    /// Validates the text of a configuration file; `None` if it is valid.
     fn problem_with(&self, text: &str) -> Option<String>;
 
-    /// Reads the configuration again; says what takes effect at the next start
-    /// only, or what is wrong with it: then everything stays as it was.
+    /// Reloads the configuration. Returns the sections that take effect only at the
+    /// next start. On an error nothing changes.
     ///
     /// # Errors
-    /// The configuration cannot be read, or is not valid.
+    /// If the configuration cannot be read or is invalid.
     fn reload(&self) -> Result<Vec<String>, String>;
 }
 
-/// Whoever knows the settings in force.
+/// The shared handle to the settings in effect.
 pub type Running = Arc<dyn RunningSettings>;

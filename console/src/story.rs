@@ -1,6 +1,6 @@
-//! What whoever runs a demonstration tells, shown above the fleet: which
-//! chapter it is, and whether a vote was lost so far. It is read from a file,
-//! so that it outlives the process that is killed in the middle of it.
+//! The demonstration's progress, shown above the fleet: the current chapter and
+//! whether any vote was lost so far. The demonstration writes it to a file, so
+//! that it survives the server that the demonstration kills and restarts.
 
 use std::path::Path;
 
@@ -10,78 +10,77 @@ use serde::{Deserialize, Serialize};
 
 use crate::page::words::{number, span};
 
-/// A story is not longer than this.
+/// The largest story file that is read.
 const BYTES_MAX: u64 = 64 * 1_024;
 
-/// What is told.
+/// The demonstration's progress, as the file has it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Story {
     /// The chapters, in order.
     pub chapters: Vec<Chapter>,
-    /// Votes that clients were told are counted.
+    /// Votes that were acknowledged to clients.
     pub acknowledged: u64,
-    /// Votes that were found when it was last counted.
+    /// Votes found at the last count.
     pub found: Option<u64>,
-    /// When it was last counted, in milliseconds since 1970.
+    /// When the last count was made, in milliseconds since 1970.
     pub counted_at_ms: Option<i64>,
-    /// Votes that were acknowledged before that count: all of them must be in
-    /// it. More have been since.
+    /// Votes acknowledged before the last count, all of which it must contain.
     pub acknowledged_then: Option<u64>,
-    /// Votes that were acknowledged and not found.
+    /// Acknowledged votes that were not found.
     pub lost: Option<u64>,
     /// Votes that were counted more than once.
     pub doubled: Option<u64>,
     /// Requests that were answered with an error.
     pub failed: u64,
-    /// Requests that were sent again because the process was away.
+    /// Requests that were retried because the server was down.
     pub sent_again: u64,
-    /// How long nobody could vote at the cutover, in milliseconds.
+    /// The write pause at the cutover, in milliseconds.
     pub pause_ms: Option<u64>,
-    /// The hotspot that was found.
+    /// The hotspot that was detected.
     pub hotspot_id: Option<String>,
     /// The plan that was made for it.
     pub plan_id: Option<String>,
-    /// The move that it is about.
+    /// The migration that the demonstration runs.
     pub move_id: Option<String>,
-    /// How it came out, once it is over.
-    pub verdict: Option<Verdict>,
+    /// The result, once the demonstration is over.
+    pub verdict: Option<DemoVerdict>,
 }
 
-/// How it came out.
+/// The demonstration's result.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Verdict {
-    /// Whether the promise was kept.
+pub struct DemoVerdict {
+    /// Whether no vote was lost or doubled.
     pub kept: bool,
     /// The same in a sentence.
     pub words: String,
 }
 
-/// A chapter.
+/// A chapter of the demonstration.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chapter {
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// What has happened in it; empty before it begins.
+    /// What happened in it; empty before it begins.
     pub told: String,
-    /// How far it is.
-    pub state: Progress,
+    /// Its state.
+    pub state: ChapterState,
 }
 
-/// How far a chapter is.
+/// The state of a chapter.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Progress {
-    /// It is to come.
+pub enum ChapterState {
+    /// Not started.
     #[default]
     Ahead,
-    /// It is being told.
+    /// In progress.
     Now,
-    /// It has been told.
+    /// Finished.
     Done,
 }
 
-impl Progress {
+impl ChapterState {
     fn class(self) -> &'static str {
         match self {
             Self::Ahead => "ahead",
@@ -92,7 +91,7 @@ impl Progress {
 }
 
 impl Story {
-    /// The story in a file, if there is one that can be read.
+    /// Reads the story file; `None` if it is missing, too large or invalid.
     pub(crate) fn read(file: &Path) -> Option<Self> {
         if std::fs::metadata(file).ok()?.len() > BYTES_MAX {
             return None;
@@ -100,14 +99,14 @@ impl Story {
         serde_json::from_slice(&std::fs::read(file).ok()?).ok()
     }
 
-    /// Whether nothing more will be told.
+    /// Whether the demonstration has ended.
     pub(crate) fn is_over(&self) -> bool {
         self.verdict.is_some()
     }
 
-    /// What was found of what was acknowledged. While people vote, more is
-    /// acknowledged than was counted: a count is told with its age, or it would
-    /// look as if votes were missing.
+    /// The votes found, out of those acknowledged at the time of the count, with
+    /// the count's age: more votes are acknowledged while people vote, and without
+    /// the age it would look as if votes were missing.
     fn counted(&self, now: Timestamp) -> Markup {
         let (Some(found), Some(then)) = (self.found, self.acknowledged_then) else {
             return html! { (self.found.map_or_else(|| "—".to_owned(), number)) };
@@ -139,7 +138,7 @@ impl Story {
                 }
                 ol class="chapters" {
                     @for chapter in &self.chapters {
-                        li class=(chapter.state.class()) aria-current=[(chapter.state == Progress::Now).then_some("step")] {
+                        li class=(chapter.state.class()) aria-current=[(chapter.state == ChapterState::Now).then_some("step")] {
                             strong { (chapter.title) }
                             @if !chapter.told.is_empty() { span { (chapter.told) } }
                         }
@@ -151,13 +150,13 @@ impl Story {
                     div { dt { "Lost" } dd class=[self.lost.map(class)] { (known(self.lost)) } }
                     div { dt { "Doubled" } dd class=[self.doubled.map(class)] { (known(self.doubled)) } }
                     div { dt { "Failed requests" } dd class=(class(self.failed)) { (number(self.failed)) } }
-                    div { dt { "Sent again" } dd { (number(self.sent_again)) } }
-                    div { dt { "Pause at the cutover" } dd {
+                    div { dt { "Retried requests" } dd { (number(self.sent_again)) } }
+                    div { dt { "Write pause at the cutover" } dd {
                         @match self.pause_ms { Some(ms) => { (ms) " ms" } None => { "—" } }
                     } }
                     (link("The finding", "hotspots", self.hotspot_id.as_deref(), "read it"))
                     (link("The plan", "plans", self.plan_id.as_deref(), "read it"))
-                    (link("The move", "moves", self.move_id.as_deref(), "watch it"))
+                    (link("The migration", "moves", self.move_id.as_deref(), "watch it"))
                 }
             }
             br;
@@ -165,7 +164,7 @@ impl Story {
     }
 }
 
-/// A page that more is told on, once there is one.
+/// A link to a page with details, once that page exists.
 fn link(title: &str, room: &str, id: Option<&str>, words: &str) -> Markup {
     html! {
         @if let Some(id) = id {
@@ -179,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_count_is_told_with_what_it_is_of_and_how_old_it_is() {
+    fn a_count_is_shown_with_its_total_and_age() {
         let mut story = Story {
             acknowledged: 3_120,
             found: Some(2_999),
@@ -202,7 +201,7 @@ mod tests {
             "two are missing"
         );
         assert!(!story.is_over());
-        story.verdict = Some(Verdict {
+        story.verdict = Some(DemoVerdict {
             kept: true,
             words: "No vote was lost.".to_owned(),
         });
@@ -210,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_story_survives_its_file_and_nonsense_is_none() {
+    fn a_story_is_read_back_and_an_invalid_file_is_ignored() {
         let directory = tempfile::tempdir().unwrap();
         let file = directory.path().join("story.json");
         let story = Story {

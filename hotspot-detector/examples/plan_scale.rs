@@ -1,9 +1,9 @@
-//! How long a plan takes, and how much memory: the figures of `docs/planning.md`.
+//! Measures the time and memory of a plan: the figures of `docs/planning.md`.
 //!
 //! ```sh
 //! cargo run --release -p ballast-hotspot-detector --example plan_scale -- 1000000 1000
 //! ```
-//! With `add-shard` behind the numbers, what one more shard would change.
+//! With `add-shard` after the numbers it simulates one more shard.
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]

@@ -1,16 +1,15 @@
-//! The planner beside a greedy rebalancer by size, in the style of Citus', on
-//! the same random fleets: the table of `docs/planning.md`.
+//! Compares the planner with greedy rebalancers by size, in the style of Citus', on the same
+//! random fleets: the table of `docs/planning.md`.
 //!
 //! ```sh
 //! cargo run --release -p ballast-hotspot-detector --example planner_table
 //! ```
-//! The greedy one knows sizes and nothing else: again and again it moves a
-//! tenant from the fullest shard to the emptiest, as long as that makes the two
-//! more alike, until every shard is within a tenth of the mean. The second of it
-//! is given more than Citus' has: it looks at every dimension, relieves only what
-//! is over its limit, to the same goal as the planner, and moves the largest
-//! tenant that fits. Beside them the planner again, told that a move in itself
-//! weighs as much as 256 MiB: fewer moves, a few more bytes.
+//! The first greedy rebalancer knows only sizes: it repeatedly moves a tenant from the fullest
+//! shard to the emptiest, as long as that makes the two more equal, until every shard is
+//! within a tenth of the mean. The second one knows more than Citus': it considers every
+//! dimension, relieves only shards over their limit, to the same goal as the planner, and
+//! moves the largest tenant that fits. The planner also runs with a fixed cost of 256 MiB per
+//! migration: fewer migrations, a few more bytes.
 
 #![allow(clippy::print_stdout, reason = "it prints a table")]
 
@@ -18,14 +17,14 @@ use ballast_hotspot_detector::fleet::{FleetShape, Generator};
 use ballast_hotspot_detector::plan::{FleetSnapshot, PlanTerms, Prices, plan};
 use ballast_hotspot_detector::resources::Resources;
 
-/// What a rebalancer did.
+/// The result of a rebalancer.
 #[derive(Default, Clone, Copy)]
-struct Did {
+struct RebalanceResult {
     moves: usize,
     bytes: u64,
     over: usize,
     fullest: f64,
-    /// The fullest shard beside the mean, by what it is fullest of.
+    /// The fullest shard relative to the mean, in its fullest dimension.
     imbalance: f64,
 }
 
@@ -42,7 +41,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         ("50,000 × 200", 50_000, 200, 0.6, 0.42),
     ];
     for (name, tenants, shards, skew, fill) in shapes {
-        let mut sums = [Did::default(); 4];
+        let mut sums = [RebalanceResult::default(); 4];
         let (mut over, mut bound) = (0, 0);
         const SEEDS: u64 = 5;
         for seed in 1..=SEEDS {
@@ -146,11 +145,11 @@ impl<'a> State<'a> {
         self.fleet.slices[slice].bytes
     }
 
-    fn did(&self, moves: usize, bytes: u64) -> Did {
+    fn did(&self, moves: usize, bytes: u64) -> RebalanceResult {
         let fills: Vec<f64> = (0..self.load.len()).map(|at| self.fill(at)).collect();
         let fullest = fills.iter().copied().fold(0.0, f64::max);
         let over = fills.iter().zip(&self.fleet.shards);
-        Did {
+        RebalanceResult {
             moves,
             bytes,
             over: over
@@ -162,12 +161,12 @@ impl<'a> State<'a> {
     }
 }
 
-fn measured(fleet: &FleetSnapshot, moves: usize, bytes: u64) -> Did {
+fn measured(fleet: &FleetSnapshot, moves: usize, bytes: u64) -> RebalanceResult {
     State::of(fleet).did(moves, bytes)
 }
 
 /// Sizes alone, to within a tenth of the mean.
-fn by_size(fleet: &FleetSnapshot) -> Did {
+fn by_size(fleet: &FleetSnapshot) -> RebalanceResult {
     const THRESHOLD: f64 = 0.1;
     let mut state = State::of(fleet);
     let shards = 0..fleet.shards.len();
@@ -202,7 +201,7 @@ fn by_size(fleet: &FleetSnapshot) -> Did {
 
 /// Every dimension, from those that were over their limit until they are at their
 /// goal: the largest tenant that the emptiest has room for.
-fn by_load(fleet: &FleetSnapshot) -> Did {
+fn by_load(fleet: &FleetSnapshot) -> RebalanceResult {
     let mut state = State::of(fleet);
     let (mut moves, mut bytes) = (0, 0);
     let mut done: Vec<bool> = (0..fleet.shards.len())

@@ -1,58 +1,58 @@
-//! From open polls' counts to figures: pure.
+//! From open polls' counts to figures. Pure.
 
 use std::collections::{BTreeMap, HashMap};
 
 use ballast_domain::tenant::SliceId;
 use ballast_domain::{PollId, ShardId, TenantId, Timestamp};
-use ballast_vote_shard::{Tally, Usage};
+use ballast_vote_shard::{ShardUsage, Tally};
 
-/// Tenants of a shard that are named; the others are added up.
+/// Tenants listed per shard; the others are summed.
 const TENANTS_NAMED: usize = 80;
-/// Polls of the fleet that are named.
+/// Polls listed for the fleet.
 const POLLS_NAMED: usize = 50;
 
-/// The fleet as it was at one moment.
+/// The fleet's figures at one moment.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Fleet {
-    /// When it was looked at.
+pub(crate) struct FleetFigures {
+    /// When they were taken.
     pub(crate) at: Option<Timestamp>,
-    /// What is on each shard.
+    /// The figures of each shard.
     pub(crate) shards: BTreeMap<ShardId, ShardFigures>,
-    /// The polls with the most votes coming in, then with the most votes.
+    /// The polls with the highest vote rate, then with the most votes.
     pub(crate) polls: Vec<PollFigure>,
 }
 
-/// What is on a shard.
+/// A shard's figures.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct ShardFigures {
-    /// Why it cannot be looked at; `None` when it can.
+    /// Why the shard cannot be read; `None` if it can.
     pub(crate) trouble: Option<String>,
-    /// How full it is.
-    pub(crate) usage: Usage,
+    /// Its storage and memory usage.
+    pub(crate) usage: ShardUsage,
     /// Votes in open polls.
     pub(crate) votes: u64,
-    /// Votes that come in per second.
+    /// Votes per second.
     pub(crate) rate: u64,
-    /// The tenants with the most votes coming in, then with the most votes.
+    /// The tenants with the highest vote rate, then with the most votes.
     pub(crate) tenants: Vec<TenantFigure>,
-    /// How many others have open polls.
+    /// Number of other tenants with open polls.
     pub(crate) others: u64,
     /// Their votes.
     pub(crate) others_votes: u64,
     /// Their votes per second.
     pub(crate) others_rate: u64,
-    /// How hot it is, by the load that was measured; `None` where it was not.
+    /// Its measured heat; `None` if load is not measured.
     pub(crate) heat: Option<Heat>,
 }
 
-/// How hot a shard is.
+/// A shard's heat.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Heat {
-    /// How much of what it can do is done, in percent.
+    /// Load in percent of capacity.
     pub(crate) percent: u64,
-    /// Of what it does most, beside what it can.
+    /// The dimension with the highest share of its capacity.
     pub(crate) fullest: Option<&'static str>,
-    /// Votes a second that it can take; 0 is no limit.
+    /// Votes per second that it is rated at; 0 for no limit.
     pub(crate) votes_max: u64,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct TenantFigure {
     pub(crate) tenant: TenantId,
     /// Votes in its open polls here.
     pub(crate) votes: u64,
-    /// Those that come in per second.
+    /// Votes per second.
     pub(crate) rate: u64,
 }
 
@@ -76,44 +76,44 @@ pub(crate) struct PollFigure {
     pub(crate) rate: u64,
 }
 
-/// What one shard told.
+/// One shard's answer in a round.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Looked {
+pub(crate) struct ShardReading {
     pub(crate) trouble: Option<String>,
-    pub(crate) usage: Usage,
+    pub(crate) usage: ShardUsage,
     pub(crate) tallies: Vec<Tally>,
 }
 
-/// What the look before is compared with.
+/// The previous round, to compute rates.
 #[derive(Debug, Default)]
-pub(crate) struct Before {
+pub(crate) struct PreviousRound {
     at: Option<Timestamp>,
     votes: HashMap<(ShardId, PollId), u64>,
 }
 
-/// Adds up what was seen. `owner` says who owns a slice that is on more than
-/// one shard: a copy is not counted.
+/// Sums the readings. `owner` has the owner of each slice that is on more than one
+/// shard; copies are not counted.
 pub(crate) fn count(
-    before: &mut Before,
+    before: &mut PreviousRound,
     at: Timestamp,
-    looked: BTreeMap<ShardId, Looked>,
+    readings: BTreeMap<ShardId, ShardReading>,
     owner: &HashMap<SliceId, ShardId>,
-) -> Fleet {
+) -> FleetFigures {
     let ms = before.at.map_or(0, |then| at.unix_ms() - then.unix_ms());
     let ms = u64::try_from(ms).unwrap_or(0);
     let mut votes_now = HashMap::new();
     let mut polls = Vec::new();
     let mut shards = BTreeMap::new();
-    for (shard, looked) in looked {
+    for (shard, readings) in readings {
         let mut tenants: HashMap<TenantId, TenantFigure> = HashMap::new();
-        for tally in looked.tallies {
+        for tally in readings.tallies {
             if owner.get(&tally.slice).is_some_and(|owner| *owner != shard) {
                 continue;
             }
             let votes = tally.total();
             let key = (shard.clone(), tally.poll);
-            // One that was not there before has come from elsewhere, or is new:
-            // its votes did not come in just now.
+            // A poll that is new on this shard was created or moved here; its votes
+            // are not counted as a rate.
             let then = before.votes.get(&key).copied().unwrap_or(votes);
             let rate = (votes.saturating_sub(then) * 1_000)
                 .checked_div(ms)
@@ -137,22 +137,22 @@ pub(crate) fn count(
         }
         shrink(&mut polls);
         let figures = figures(
-            looked.trouble,
-            looked.usage,
+            readings.trouble,
+            readings.usage,
             tenants.into_values().collect(),
         );
         shards.insert(shard, figures);
     }
     before.at = Some(at);
     before.votes = votes_now;
-    Fleet {
+    FleetFigures {
         at: Some(at),
         shards,
         polls,
     }
 }
 
-/// Keeps the polls that are named, so that no list grows with the fleet.
+/// Keeps only the listed polls, so that the list does not grow with the fleet.
 fn shrink(polls: &mut Vec<PollFigure>) {
     polls.sort_by(|one, two| {
         let rank = |poll: &PollFigure| (poll.rate, poll.votes);
@@ -161,7 +161,7 @@ fn shrink(polls: &mut Vec<PollFigure>) {
     polls.truncate(POLLS_NAMED);
 }
 
-fn figures(trouble: Option<String>, usage: Usage, mut all: Vec<TenantFigure>) -> ShardFigures {
+fn figures(trouble: Option<String>, usage: ShardUsage, mut all: Vec<TenantFigure>) -> ShardFigures {
     all.sort_by(|one, two| {
         let rank = |tenant: &TenantFigure| (tenant.rate, tenant.votes);
         rank(two).cmp(&rank(one)).then(one.tenant.cmp(&two.tenant))
@@ -200,12 +200,12 @@ mod tests {
         }
     }
 
-    fn looked(shard: &str, tallies: Vec<Tally>) -> BTreeMap<ShardId, Looked> {
-        let looked = Looked {
+    fn readings(shard: &str, tallies: Vec<Tally>) -> BTreeMap<ShardId, ShardReading> {
+        let readings = ShardReading {
             tallies,
-            ..Looked::default()
+            ..ShardReading::default()
         };
-        [(shard.parse().unwrap(), looked)].into()
+        [(shard.parse().unwrap(), readings)].into()
     }
 
     fn at(ms: i64) -> Timestamp {
@@ -214,13 +214,13 @@ mod tests {
 
     #[test]
     fn votes_between_two_looks_are_a_rate() {
-        let mut before = Before::default();
+        let mut before = PreviousRound::default();
         let owners = HashMap::new();
-        let first = looked("s", vec![tally("a", 1, 100), tally("b", 2, 5)]);
+        let first = readings("s", vec![tally("a", 1, 100), tally("b", 2, 5)]);
         let fleet = count(&mut before, at(0), first, &owners);
         let shard = &fleet.shards["s"];
         assert_eq!((shard.votes, shard.rate), (105, 0));
-        let second = looked(
+        let second = readings(
             "s",
             vec![tally("a", 1, 160), tally("b", 2, 5), tally("c", 3, 9)],
         );
@@ -237,19 +237,19 @@ mod tests {
 
     #[test]
     fn a_copy_is_not_counted() {
-        let mut before = Before::default();
+        let mut before = PreviousRound::default();
         let slice = tally("a", 1, 0).slice;
         let owners = [(slice, "other".parse().unwrap())].into();
-        let seen = looked("s", vec![tally("a", 1, 100)]);
+        let seen = readings("s", vec![tally("a", 1, 100)]);
         let fleet = count(&mut before, at(0), seen, &owners);
         assert_eq!(fleet.shards["s"].votes, 0);
     }
 
     #[test]
     fn many_tenants_are_added_up() {
-        let mut before = Before::default();
+        let mut before = PreviousRound::default();
         let tallies = (0..5_000).map(|n| tally(&format!("t{n}"), n, 1)).collect();
-        let fleet = count(&mut before, at(0), looked("s", tallies), &HashMap::new());
+        let fleet = count(&mut before, at(0), readings("s", tallies), &HashMap::new());
         let shard = &fleet.shards["s"];
         assert_eq!(shard.tenants.len(), TENANTS_NAMED);
         assert_eq!(shard.others, 5_000 - TENANTS_NAMED as u64);

@@ -1,10 +1,10 @@
-//! Looks at the shards again and again.
+//! The census task: polls the shards at an interval.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ballast_control_plane::load::now::ShardHeat;
+use ballast_control_plane::load::current::ShardHeat;
 use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::{ControlPlane, tenants};
 use ballast_domain::tenant::SliceId;
@@ -12,29 +12,29 @@ use ballast_domain::{Result, ShardId};
 use ballast_vote_shard::ShardError;
 use tokio::sync::watch;
 
-use super::count::{Before, Fleet, Heat, Looked, count};
-use super::series::{Sample, Series};
+use super::count::{FleetFigures, Heat, PreviousRound, ShardReading, count};
+use super::series::{RateSample, Series};
 use crate::page::words::whole;
 
-/// How often it is looked, at the most.
+/// The shortest interval between rounds.
 const EVERY: Duration = Duration::from_secs(1);
-/// The share of the time that looking may take: a twentieth.
+/// Rounds may take at most one twentieth of the time.
 const SHARE: u32 = 20;
-/// A shard without open polls would have one wait for the first.
-const PATIENCE: Duration = Duration::from_millis(20);
-/// Moves that are asked who owns their slice.
+/// How long to wait for a shard's counts. A shard without open polls never answers.
+const COUNTS_TIMEOUT: Duration = Duration::from_millis(20);
+/// Running migrations whose slices' owners are looked up.
 const MOVES_MAX: u32 = 1_000;
 
 /// The newest figures.
 pub(crate) struct Census {
-    newest: watch::Sender<Arc<Fleet>>,
+    newest: watch::Sender<Arc<FleetFigures>>,
     series: Mutex<Series>,
 }
 
 impl Default for Census {
     fn default() -> Self {
         Self {
-            newest: watch::Sender::new(Arc::new(Fleet::default())),
+            newest: watch::Sender::new(Arc::new(FleetFigures::default())),
             series: Mutex::default(),
         }
     }
@@ -42,27 +42,27 @@ impl Default for Census {
 
 impl Census {
     /// The newest figures.
-    pub(crate) fn newest(&self) -> Arc<Fleet> {
+    pub(crate) fn newest(&self) -> Arc<FleetFigures> {
         self.newest.borrow().clone()
     }
 
-    /// The figures as they change.
-    pub(crate) fn follow(&self) -> watch::Receiver<Arc<Fleet>> {
+    /// Follows the figures as they change.
+    pub(crate) fn follow(&self) -> watch::Receiver<Arc<FleetFigures>> {
         self.newest.subscribe()
     }
 
-    /// The last minutes.
-    pub(crate) fn series(&self) -> Vec<Sample> {
+    /// The rates of the last minutes.
+    pub(crate) fn series(&self) -> Vec<RateSample> {
         let series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
         series.all()
     }
 
-    /// Looks until it is dropped.
-    pub(crate) async fn keep(&self, plane: &ControlPlane) {
-        let mut before = Before::default();
+    /// Runs rounds until it is aborted.
+    pub(crate) async fn run(&self, plane: &ControlPlane) {
+        let mut before = PreviousRound::default();
         loop {
             let began = plane.now();
-            match look(plane, &mut before).await {
+            match take_census(plane, &mut before).await {
                 Ok(fleet) => {
                     let at = fleet.at.unwrap_or(began);
                     let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
@@ -70,7 +70,7 @@ impl Census {
                     drop(series);
                     self.newest.send_replace(Arc::new(fleet));
                 }
-                Err(error) => tracing::debug!(%error, "the fleet cannot be looked at right now"),
+                Err(error) => tracing::debug!(%error, "census failed, retrying"),
             }
             let took = plane.now().unix_ms() - began.unix_ms();
             let took = Duration::from_millis(u64::try_from(took).unwrap_or(0));
@@ -79,15 +79,15 @@ impl Census {
     }
 }
 
-async fn look(plane: &ControlPlane, before: &mut Before) -> Result<Fleet> {
+async fn take_census(plane: &ControlPlane, before: &mut PreviousRound) -> Result<FleetFigures> {
     let snapshot = plane.fleet().snapshot();
-    let mut looked = BTreeMap::new();
+    let mut readings = BTreeMap::new();
     for shard in snapshot.shards() {
         let id = &shard.value.shard_id;
-        looked.insert(id.clone(), shard_now(plane, id).await);
+        readings.insert(id.clone(), read_shard(plane, id).await);
     }
     let owners = owners(plane).await?;
-    let mut fleet = count(before, plane.now(), looked, &owners);
+    let mut fleet = count(before, plane.now(), readings, &owners);
     for (id, heat) in heats(plane) {
         if let Some(shard) = fleet.shards.get_mut(&id) {
             shard.heat = Some(heat);
@@ -96,9 +96,9 @@ async fn look(plane: &ControlPlane, before: &mut Before) -> Result<Fleet> {
     Ok(fleet)
 }
 
-/// How hot shards are, by the load that the control plane measures.
+/// Each shard's heat, from the control plane's load measurements.
 fn heats(plane: &ControlPlane) -> Vec<(ShardId, Heat)> {
-    let Some(load) = plane.load() else {
+    let Some(load) = plane.load_monitor() else {
         return Vec::new();
     };
     let heat = |(id, heat): (ShardId, ShardHeat)| {
@@ -109,38 +109,38 @@ fn heats(plane: &ControlPlane) -> Vec<(ShardId, Heat)> {
         };
         (id, told)
     };
-    load.heats().into_iter().map(heat).collect()
+    load.shard_heats().into_iter().map(heat).collect()
 }
 
-async fn shard_now(plane: &ControlPlane, id: &ShardId) -> Looked {
-    let away = |why: String| Looked {
+async fn read_shard(plane: &ControlPlane, id: &ShardId) -> ShardReading {
+    let away = |why: String| ShardReading {
         trouble: Some(why),
-        ..Looked::default()
+        ..ShardReading::default()
     };
-    let Some(movers) = plane.movers() else {
-        return away("it is starting".to_owned());
+    let Some(movers) = plane.migration_backends() else {
+        return away("the server is starting".to_owned());
     };
     let shard = match movers.shards.shard(id) {
         Ok(shard) => shard,
         Err(error) => return away(error.to_string()),
     };
     let usage = shard.usage().await;
-    let tallies = match tokio::time::timeout(PATIENCE, shard.tallies_since(0)).await {
+    let tallies = match tokio::time::timeout(COUNTS_TIMEOUT, shard.tallies_since(0)).await {
         Ok(Ok((_, tallies))) => tallies,
         Ok(Err(error @ (ShardError::Unavailable { .. } | ShardError::Damaged { .. }))) => {
             return away(error.to_string());
         }
-        // None is open.
+        // No poll is open.
         Ok(Err(_)) | Err(_) => Vec::new(),
     };
-    Looked {
+    ShardReading {
         trouble: usage.trouble.clone(),
         usage,
         tallies,
     }
 }
 
-/// Who owns the slices that are on more than one shard.
+/// The owners of slices that are on more than one shard because they are migrating.
 async fn owners(plane: &ControlPlane) -> Result<HashMap<SliceId, ShardId>> {
     let open = MigrationFilter {
         open: Some(true),

@@ -1,20 +1,20 @@
-//! What is on every shard, looked at once a second: how many votes each
-//! tenant's open polls have, and how many came since the last look.
+//! Polls every shard once a second for its open polls' counts: votes per tenant, and
+//! the rate since the previous round.
 //!
 //! ```text
-//!   every shard's open counts ──► count (pure) ──► Fleet: sums, the largest
-//!                                                  tenants, the hottest polls
+//!   every shard's open counts ──► count (pure) ──► FleetFigures: sums, the largest
+//!                                                          tenants, the hottest polls
 //! ```
-//! Pages draw from the newest [`Fleet`] and never ask shards themselves, so a
-//! page costs the same however many tenants there are and however many people
-//! look. Looking takes as long as there are open polls; when it takes long, it
-//! is done less often. How hot a shard is comes from the load that the control
-//! plane measures, which knows what a shard can do.
+//! Pages render the newest [`FleetFigures`] and never query shards themselves, so a
+//! page's cost does not depend on the number of tenants or viewers. A round's cost
+//! grows with the number of open polls; when rounds take long, they run less often.
+//! A shard's heat comes from the control plane's load measurements, which know the
+//! shard's capacity.
 
 mod count;
 mod keep;
 mod series;
 
-pub(crate) use count::{Fleet, Heat, PollFigure, ShardFigures, TenantFigure};
+pub(crate) use count::{FleetFigures, Heat, PollFigure, ShardFigures, TenantFigure};
 pub(crate) use keep::Census;
-pub(crate) use series::Sample;
+pub(crate) use series::RateSample;

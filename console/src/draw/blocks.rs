@@ -1,5 +1,5 @@
-//! The tenants of a shard as blocks: as large as their votes, as hot as what
-//! comes in beside what the shard can take.
+//! The tenants of a shard as blocks, sized by votes and coloured by vote rate relative to
+//! the shard's capacity.
 
 use maud::{Markup, html};
 
@@ -7,12 +7,12 @@ use super::treemap::{Area, treemap};
 use crate::census::{Heat, ShardFigures};
 use crate::page::words::{number, to_f64};
 
-/// How large they are, in units of a twelfth of a letter's height or so.
+/// The size of the drawing.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Size {
     /// One of many columns.
     Column,
-    /// By itself.
+    /// A single large drawing.
     Large,
 }
 
@@ -31,20 +31,19 @@ impl Size {
     }
 }
 
-/// A block without votes is still seen.
+/// The weight of a block without votes, so that it is visible.
 const LEAST: f64 = 1.0;
-/// Blocks large enough have their tenant's name on them.
+/// Blocks of at least this size show their tenant's name.
 const NAMED_WIDTH: f64 = 52.0;
 const NAMED_HEIGHT: f64 = 16.0;
-/// How wide a letter is, about.
+/// The approximate width of a letter.
 const LETTER: f64 = 6.2;
-/// Heats, from cold to hot.
+/// Number of heat steps.
 const HEATS: u32 = 7;
 
-/// How hot so many votes per second are on a shard. Where it is known what the
-/// shard can take, by the part of it: half of a shard is as hot as can be, and
-/// more than a fair share shows. Elsewhere each step is four times the one
-/// before, so one tenant in a flash crowd stands out among thousands.
+/// The heat step of a vote rate. If the shard's capacity is known, by the share of it:
+/// half of the capacity is the hottest step. Otherwise logarithmic with a factor of four,
+/// so that one tenant in a flash crowd stands out among thousands.
 pub(crate) fn heat(rate: u64, shard: Option<&Heat>) -> u32 {
     if rate == 0 {
         return 0;
@@ -110,7 +109,7 @@ fn block(figures: &ShardFigures, place: usize, area: &Area) -> Markup {
         number(votes),
         number(rate)
     );
-    // Of those who are added up nobody is hot.
+    // The summed tenants get the heat of their average.
     let heat = match tenant {
         Some(_) => heat(rate, figures.heat.as_ref()),
         None => heat(rate / figures.others.max(1), figures.heat.as_ref()),
@@ -126,18 +125,18 @@ fn block(figures: &ShardFigures, place: usize, area: &Area) -> Markup {
             width=(unit(area.width - 1.0)) height=(unit(area.height - 1.0)) rx="2" {}
         @if fits {
             text x=(unit(area.x + 5.0)) y=(unit(area.y + 12.5)) class=(format!("on{heat}")) {
-                (cut(&name, letters))
+                (truncate(&name, letters))
             }
         }
     };
     let page = tenant.map(|tenant| format!("/console/tenants/{}", tenant.tenant));
     html! {
         @match page {
-            // The keyboard comes to those that have a name on them: of very many
-            // that are too small for one, nobody wants to step through each.
-            // What is read aloud must hold what is seen.
+            // Only blocks with a visible name are in the tab order: stepping through
+            // thousands of tiny blocks would be useless. The accessible name must
+            // contain the visible text.
             Some(page) if fits => {
-                a href=(page) data-tip=(told) aria-label=[(cut(&name, letters) == name).then_some(&told)] { (drawn) }
+                a href=(page) data-tip=(told) aria-label=[(truncate(&name, letters) == name).then_some(&told)] { (drawn) }
             }
             page => { g data-tip=(told) data-href=[page] aria-hidden="true" { (drawn) } }
         }
@@ -148,8 +147,8 @@ fn unit(value: f64) -> String {
     format!("{:.1}", value.max(0.2))
 }
 
-/// A name cut to what there is room for.
-fn cut(name: &str, letters: f64) -> String {
+/// Truncates a name to the available width.
+fn truncate(name: &str, letters: f64) -> String {
     let mut out = String::new();
     let mut room = letters;
     for letter in name.chars() {

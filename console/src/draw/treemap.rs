@@ -1,5 +1,5 @@
-//! Areas in a rectangle, each as large as its weight and as square as may be:
-//! the squarified treemap of Bruls, Huizing and van Wijk.
+//! Squarified treemap (Bruls, Huizing and van Wijk): divides a rectangle into areas
+//! proportional to weights and as square as possible.
 
 /// A rectangle.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -10,8 +10,8 @@ pub(crate) struct Area {
     pub(crate) height: f64,
 }
 
-/// Gives each weight its part of the whole, in the order of the weights, which
-/// should fall. Weights that are not above zero get nothing.
+/// The area of each weight, in order. Weights should be descending; those not above zero
+/// get an empty area.
 pub(crate) fn treemap(weights: &[f64], whole: Area) -> Vec<Area> {
     let sum: f64 = weights.iter().filter(|weight| **weight > 0.0).sum();
     let nothing = Area {
@@ -49,7 +49,7 @@ pub(crate) fn treemap(weights: &[f64], whole: Area) -> Vec<Area> {
     areas
 }
 
-/// How far from square the worst of a row is, along a side.
+/// The worst aspect ratio of a row along a side.
 fn worst(sizes: &[f64], sum: f64, side: f64) -> f64 {
     let depth = sum / side;
     sizes
@@ -61,7 +61,7 @@ fn worst(sizes: &[f64], sum: f64, side: f64) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Lays a row along the shorter side, and returns what is left.
+/// Lays a row along the shorter side and returns the remaining rectangle.
 fn lay(row: &[(usize, f64)], sum: f64, left: Area, areas: &mut [Area]) -> Area {
     if row.is_empty() || sum <= 0.0 {
         return left;
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn areas_are_as_large_as_weights_and_apart() {
+    fn areas_are_proportional_and_disjoint() {
         check(&[1.0]);
         check(&[6.0, 6.0, 4.0, 3.0, 2.0, 2.0, 1.0]);
         check(&(1..80).rev().map(f64::from).collect::<Vec<_>>());
@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_is_drawn_of_nothing() {
+    fn zero_weights_get_no_area() {
         assert!(treemap(&[], WHOLE).is_empty());
         let areas = treemap(&[0.0, 2.0, 0.0], WHOLE);
         assert_eq!(areas[0].width, 0.0);

@@ -1,24 +1,23 @@
-//! A source that draws anew every so often: for pages of which nobody says
-//! when they change.
+//! A source that renders a page at a fixed interval, for pages without a change signal.
 
 use std::time::Duration;
 
 use maud::Markup;
 
-use super::{Source, Told};
+use super::{LiveUpdate, Source};
 
-/// What a page consists of, by ids.
-pub(crate) type Parts = Vec<(&'static str, Markup)>;
+/// The parts of a page, by element id.
+pub(crate) type PageParts = Vec<(&'static str, Markup)>;
 
-/// Draws a page again and again.
-pub(crate) struct Every<F> {
+/// Renders a page at a fixed interval.
+pub(crate) struct PeriodicSource<F> {
     every: Duration,
     draw: F,
     first: bool,
 }
 
-impl<F> Every<F> {
-    /// Draws with this, every so often.
+impl<F> PeriodicSource<F> {
+    /// Renders with `draw` at every interval.
     pub(crate) fn new(every: Duration, draw: F) -> Self {
         Self {
             every,
@@ -28,19 +27,19 @@ impl<F> Every<F> {
     }
 }
 
-impl<F, D> Source for Every<F>
+impl<F, D> Source for PeriodicSource<F>
 where
     F: FnMut() -> D + Send + 'static,
-    D: Future<Output = Option<Parts>> + Send,
+    D: Future<Output = Option<PageParts>> + Send,
 {
-    async fn next(&mut self) -> Option<Vec<Told>> {
+    async fn next(&mut self) -> Option<Vec<LiveUpdate>> {
         loop {
             if !std::mem::take(&mut self.first) {
                 tokio::time::sleep(self.every).await;
             }
-            // What cannot be drawn right now is drawn the next time.
+            // On failure the next interval tries again.
             if let Some(parts) = (self.draw)().await {
-                return Some(vec![Told::Parts(parts)]);
+                return Some(vec![LiveUpdate::Parts(parts)]);
             }
         }
     }

@@ -1,21 +1,21 @@
-//! What changes on a page, as server-sent events.
+//! Live page updates as server-sent events.
 //!
 //! ```text
-//!   a source waits for a change and draws parts of the page anew
-//!     ──► only those that differ are sent: `patch` {id: html}
-//!         `charts` all of a chart, `sample` one more moment of it, `end`
+//!   a source waits for a change and renders the page's parts again
+//!     ──► only parts that differ are sent: `patch` {id: html}
+//!         `charts` whole charts, `sample` one more point, `end`
 //! ```
-//! The parts are drawn by the functions that drew the page, so there is one
-//! way in which anything looks. Whoever's right to watch is over is sent
-//! `over` and let go, however much there is to tell.
+//! The functions that render the page also render its parts. When a viewer's
+//! session or link ends, the stream sends `over` and closes, even while updates
+//! are pending.
 
 mod every;
 mod right;
 mod rooms;
 
-pub(crate) use every::{Every, Parts};
-pub(crate) use right::Right;
-pub(crate) use rooms::Rooms;
+pub(crate) use every::{PageParts, PeriodicSource};
+pub(crate) use right::ViewerAccess;
+pub(crate) use rooms::StreamLimits;
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -31,155 +31,154 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use self::rooms::Place;
+use self::rooms::StreamPermit;
 use crate::console::Console;
-use crate::page::error::Broken;
+use crate::page::error::ErrorPage;
 
-/// How often it is looked whether somebody may still watch.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
-/// After so many looks something is sent even when there is nothing to say.
-const SIGN_OF_LIFE: u32 = 7;
-/// Changes that follow each other quickly are told as one.
-const BREATH: Duration = Duration::from_millis(150);
-const STILL_HERE: &[u8] = b": still here\n\n";
+/// How often the viewer's access is checked.
+const ACCESS_CHECK_INTERVAL: Duration = Duration::from_secs(2);
+/// Access checks without an update after which a keep-alive comment is sent.
+const KEEP_ALIVE_CHECKS: u32 = 7;
+/// Debounce: quick successive changes are sent as one update.
+const DEBOUNCE: Duration = Duration::from_millis(150);
+const KEEP_ALIVE: &[u8] = b": still here\n\n";
 
-/// What is told.
-pub(crate) enum Told {
-    /// Parts of the page, by their ids.
+/// One update of a page.
+pub(crate) enum LiveUpdate {
+    /// Parts of the page, by element id.
     Parts(Vec<(&'static str, Markup)>),
-    /// Whole charts, by their names.
+    /// Whole charts, by name.
     Charts(Value),
-    /// One more moment of charts.
+    /// One more point of each chart.
     Sample(Value),
-    /// There will be no more.
+    /// The stream ends.
     End,
 }
 
-/// Whoever knows when something has changed. Waiting may be broken off at any
-/// point.
+/// Waits for changes and renders them. `next` must be cancel-safe.
 pub(crate) trait Source: Send + 'static {
-    /// What is to be told next; nothing more when it is `None`.
-    fn next(&mut self) -> impl Future<Output = Option<Vec<Told>>> + Send;
+    /// The next updates; `None` ends the stream.
+    fn next(&mut self) -> impl Future<Output = Option<Vec<LiveUpdate>>> + Send;
 }
 
-/// Somebody who watches.
-struct Watcher<S> {
+/// One live stream.
+struct LiveStream<S> {
     console: Console,
-    right: Right,
+    right: ViewerAccess,
     source: S,
     ending: watch::Receiver<bool>,
-    /// When it is looked at the right. It is kept from one event to the next:
-    /// a source that always has something to tell must not put it off.
-    looks: Interval,
-    /// Looks since something was sent.
-    quiet: u32,
-    /// What was sent of each part.
+    /// The timer of access checks. It is kept across events, so that a source that
+    /// always has updates cannot postpone the checks.
+    access_checks: Interval,
+    /// Access checks since the last event was sent.
+    idle_checks: u32,
+    /// A hash of what was last sent of each part.
     sent: HashMap<&'static str, u64>,
     over: bool,
     first: bool,
-    _place: Place,
+    _permit: StreamPermit,
 }
 
-/// Tells what a source has to tell, for as long as somebody listens who may.
-pub(crate) fn streamed<S: Source>(
+/// Streams a source's updates for as long as the viewer is connected and has access.
+pub(crate) fn stream_updates<S: Source>(
     console: &Console,
-    right: Right,
+    right: ViewerAccess,
     source: S,
-) -> Result<Response, Broken> {
-    let place = match right.link() {
-        None => console.rooms.operator()?,
-        Some(link) => console.rooms.public(link)?,
+) -> Result<Response, ErrorPage> {
+    let permit = match right.link() {
+        None => console.stream_limits.acquire_operator()?,
+        Some(link) => console.stream_limits.acquire_public(link)?,
     };
-    let mut looks = tokio::time::interval(LOOK_EVERY);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let watcher = Watcher {
+    let mut access_checks = tokio::time::interval(ACCESS_CHECK_INTERVAL);
+    access_checks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let watcher = LiveStream {
         console: console.clone(),
         right,
         source,
         ending: console.ending(),
-        looks,
-        quiet: 0,
+        access_checks,
+        idle_checks: 0,
         sent: HashMap::new(),
         over: false,
         first: true,
-        _place: place,
+        _permit: permit,
     };
     let events = stream::unfold(watcher, |mut watcher| async move {
         let event = watcher.next().await?;
-        watcher.quiet = 0;
+        watcher.idle_checks = 0;
         Some((Ok::<_, Infallible>(event), watcher))
     });
     let headers = [
         (header::CONTENT_TYPE, "text/event-stream"),
         (header::CACHE_CONTROL, "no-store"),
-        // A proxy that gathers an answer would keep it from being live.
+        // Stops nginx from buffering the stream.
         (header::HeaderName::from_static("x-accel-buffering"), "no"),
     ];
     Ok((headers, Body::from_stream(events)).into_response())
 }
 
-impl<S: Source> Watcher<S> {
+impl<S: Source> LiveStream<S> {
     async fn next(&mut self) -> Option<Bytes> {
         if self.over {
             return None;
         }
         if !std::mem::take(&mut self.first) {
-            tokio::time::sleep(BREATH).await;
+            tokio::time::sleep(DEBOUNCE).await;
         }
         loop {
-            let told = match self.heard().await {
-                Heard::Told(told) => told?,
-                Heard::Nothing => return Some(Bytes::from_static(STILL_HERE)),
-                Heard::Over => {
+            let told = match self.wait_for_event().await {
+                StreamEvent::Updates(told) => told?,
+                StreamEvent::Idle => return Some(Bytes::from_static(KEEP_ALIVE)),
+                StreamEvent::AccessEnded => {
                     self.over = true;
                     return Some(event("over", &Value::Null).into());
                 }
-                Heard::Ending => return None,
+                StreamEvent::Shutdown => return None,
             };
-            let text = self.written(told);
+            let text = self.encode(told);
             if !text.is_empty() {
                 return Some(text.into());
             }
         }
     }
 
-    async fn heard(&mut self) -> Heard {
+    async fn wait_for_event(&mut self) -> StreamEvent {
         let mut ending = self.ending.clone();
-        // Looking at the right does not break the source off: one that takes
-        // long would never come to its end.
+        // The access check does not cancel the source's future: a slow source would
+        // otherwise never finish.
         let waiting = self.source.next();
         tokio::pin!(waiting);
         loop {
             tokio::select! {
                 biased;
-                _ = self.looks.tick() => {
+                _ = self.access_checks.tick() => {
                     if self.right.is_over(&self.console).await {
-                        return Heard::Over;
+                        return StreamEvent::AccessEnded;
                     }
-                    self.quiet += 1;
-                    if self.quiet >= SIGN_OF_LIFE {
-                        return Heard::Nothing;
+                    self.idle_checks += 1;
+                    if self.idle_checks >= KEEP_ALIVE_CHECKS {
+                        return StreamEvent::Idle;
                     }
                 }
-                () = told_to_go(&mut ending) => return Heard::Ending,
-                told = &mut waiting => return Heard::Told(told),
+                () = wait_for_shutdown(&mut ending) => return StreamEvent::Shutdown,
+                told = &mut waiting => return StreamEvent::Updates(told),
             }
         }
     }
 
-    fn written(&mut self, told: Vec<Told>) -> String {
+    fn encode(&mut self, told: Vec<LiveUpdate>) -> String {
         let mut text = String::new();
         for told in told {
             match told {
-                Told::Parts(parts) => {
+                LiveUpdate::Parts(parts) => {
                     let changed = self.changed(parts);
                     if !changed.is_empty() {
                         text.push_str(&event("patch", &Value::Object(changed)));
                     }
                 }
-                Told::Charts(data) => text.push_str(&event("charts", &data)),
-                Told::Sample(data) => text.push_str(&event("sample", &data)),
-                Told::End => {
+                LiveUpdate::Charts(data) => text.push_str(&event("charts", &data)),
+                LiveUpdate::Sample(data) => text.push_str(&event("sample", &data)),
+                LiveUpdate::End => {
                     text.push_str(&event("end", &Value::Null));
                     self.over = true;
                 }
@@ -188,7 +187,7 @@ impl<S: Source> Watcher<S> {
         text
     }
 
-    /// The parts that are not as they were sent.
+    /// The parts that differ from what was sent.
     fn changed(&mut self, parts: Vec<(&'static str, Markup)>) -> Map<String, Value> {
         let mut changed = Map::new();
         for (id, markup) in parts {
@@ -204,20 +203,20 @@ impl<S: Source> Watcher<S> {
     }
 }
 
-/// What somebody who watches waits for.
-enum Heard {
-    /// What the source has to tell.
-    Told(Option<Vec<Told>>),
-    /// It was quiet for long.
-    Nothing,
-    /// The right to watch is over.
-    Over,
-    /// The process is about to end.
-    Ending,
+/// What a live stream waits for.
+enum StreamEvent {
+    /// The source has updates.
+    Updates(Option<Vec<LiveUpdate>>),
+    /// No update for a while: a keep-alive is due.
+    Idle,
+    /// The viewer's session or link ended.
+    AccessEnded,
+    /// The process is shutting down.
+    Shutdown,
 }
 
-async fn told_to_go(ending: &mut watch::Receiver<bool>) {
-    // Whoever would tell is gone: then it is time too.
+async fn wait_for_shutdown(ending: &mut watch::Receiver<bool>) {
+    // A closed channel means that the console is gone: stop as well.
     let _ = ending.wait_for(|ending| *ending).await;
 }
 

@@ -1,21 +1,21 @@
-//! By what right somebody watches. A stream outlives the request that began
-//! it, so it is looked at again and again whether the right still holds.
+//! A viewer's access to a live stream. A stream outlives the request that opened
+//! it, so access is checked again at intervals.
 
 use ballast_control_plane::{shares, tokens};
 
 use crate::console::Console;
 use crate::session::Session;
 
-/// Why somebody may watch.
-pub(crate) enum Right {
-    /// A login that has not ended.
+/// What gives a viewer access.
+pub(crate) enum ViewerAccess {
+    /// A login session.
     Session(Session),
-    /// A link to results, by its name, that was not taken back.
+    /// A shared results link, by its ID.
     Link(String),
 }
 
-impl Right {
-    /// The link that somebody watches by, who may be anyone.
+impl ViewerAccess {
+    /// The shared link, for a public viewer.
     pub(super) fn link(&self) -> Option<&str> {
         match self {
             Self::Session(_) => None,
@@ -23,12 +23,11 @@ impl Right {
         }
     }
 
-    /// Whether it holds no more. That it cannot be judged right now is no
-    /// reason to go.
+    /// Whether access has ended. A failed check does not end it.
     pub(super) async fn is_over(&self, console: &Console) -> bool {
         match self {
             Self::Session(session) => {
-                let token = tokens::working(&console.plane, &session.token_id).await;
+                let token = tokens::find_active(&console.plane, &session.token_id).await;
                 !session.is_alive(console) || matches!(token, Ok(None))
             }
             Self::Link(id) => matches!(shares::find(&console.plane, id).await, Ok(None)),

@@ -1,5 +1,5 @@
-//! Room for those who watch. Anyone may have a link to results, so its holders
-//! have a room of their own: however many they are, operators see theirs live.
+//! Limits on concurrent live streams. Holders of shared links have a limit of their
+//! own, so that they cannot use up the operators' streams.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -7,25 +7,25 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ballast_domain::{Error, ErrorCode, Result};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// Pages of the console that may be live at the same time.
+/// Concurrent live streams of operators.
 const OPERATORS_MAX: usize = 500;
-/// Shared results that may be live at the same time, of all links.
+/// Concurrent live streams of all shared links together.
 const PUBLIC_MAX: usize = 500;
-/// Of one link: the others are not shut out by it.
+/// Concurrent live streams of one shared link.
 const LINK_MAX: usize = 250;
-/// When somebody without a place should ask again, in seconds.
-const AGAIN: u64 = 15;
+/// The `Retry-After` of a rejected stream, in seconds.
+const RETRY_AFTER_SECONDS: u64 = 15;
 
 type Links = Arc<Mutex<HashMap<String, usize>>>;
 
-/// The rooms.
-pub(crate) struct Rooms {
+/// The limits on concurrent live streams.
+pub(crate) struct StreamLimits {
     operators: Arc<Semaphore>,
     public: Arc<Semaphore>,
     links: Links,
 }
 
-impl Default for Rooms {
+impl Default for StreamLimits {
     fn default() -> Self {
         Self {
             operators: Arc::new(Semaphore::new(OPERATORS_MAX)),
@@ -35,13 +35,13 @@ impl Default for Rooms {
     }
 }
 
-/// A place, until it is dropped.
-pub(crate) struct Place {
+/// Permission for one live stream, released on drop.
+pub(crate) struct StreamPermit {
     _permit: OwnedSemaphorePermit,
     link: Option<(Links, String)>,
 }
 
-impl Drop for Place {
+impl Drop for StreamPermit {
     fn drop(&mut self) {
         let Some((links, id)) = self.link.take() else {
             return;
@@ -56,36 +56,38 @@ impl Drop for Place {
     }
 }
 
-impl Rooms {
-    /// A place for somebody who is logged in.
-    pub(super) fn operator(&self) -> Result<Place> {
+impl StreamLimits {
+    /// Acquires a stream for an operator.
+    pub(super) fn acquire_operator(&self) -> Result<StreamPermit> {
         let permit = self.operators.clone().try_acquire_owned();
-        Ok(Place {
-            _permit: permit.map_err(|_| full(OPERATORS_MAX, "pages are live already"))?,
+        Ok(StreamPermit {
+            _permit: permit
+                .map_err(|_| limit_reached(OPERATORS_MAX, "console pages are live already"))?,
             link: None,
         })
     }
 
-    /// A place for somebody with a link.
-    pub(super) fn public(&self, link: &str) -> Result<Place> {
+    /// Acquires a stream for the holder of a shared link.
+    pub(super) fn acquire_public(&self, link: &str) -> Result<StreamPermit> {
         let permit = self.public.clone().try_acquire_owned();
-        let permit = permit.map_err(|_| full(PUBLIC_MAX, "results are watched already"))?;
+        let permit =
+            permit.map_err(|_| limit_reached(PUBLIC_MAX, "shared results are live already"))?;
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
         if links.get(link).is_some_and(|held| *held >= LINK_MAX) {
-            return Err(full(LINK_MAX, "others watch by this link already"));
+            return Err(limit_reached(LINK_MAX, "viewers use this link already"));
         }
         *links.entry(link.to_owned()).or_default() += 1;
-        Ok(Place {
+        Ok(StreamPermit {
             _permit: permit,
             link: Some((self.links.clone(), link.to_owned())),
         })
     }
 }
 
-fn full(most: usize, what: &str) -> Error {
+fn limit_reached(most: usize, what: &str) -> Error {
     let error = Error::new(ErrorCode::Unavailable, format!("{most} {what}"));
-    let next = "Load the page again for the newest figures; it is live when there is room.";
-    error.next(next).retry_after(AGAIN)
+    let next = "Reload the page for the newest figures; it updates live again when fewer viewers are connected.";
+    error.with_next_step(next).retry_after(RETRY_AFTER_SECONDS)
 }
 
 #[cfg(test)]
@@ -93,23 +95,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_crowd_with_a_link_shuts_out_nobody_else() {
-        let rooms = Rooms::default();
+    fn one_crowded_link_leaves_room_for_others() {
+        let limits = StreamLimits::default();
         let crowd: Vec<_> = (0..LINK_MAX)
-            .map(|_| rooms.public("one").unwrap())
+            .map(|_| limits.acquire_public("one").unwrap())
             .collect();
-        assert!(rooms.public("one").is_err());
+        assert!(limits.acquire_public("one").is_err());
         let others: Vec<_> = (LINK_MAX..PUBLIC_MAX)
-            .map(|_| rooms.public("two").unwrap())
+            .map(|_| limits.acquire_public("two").unwrap())
             .collect();
-        assert!(rooms.public("three").is_err(), "the public room is full");
+        assert!(
+            limits.acquire_public("three").is_err(),
+            "the public limit is reached"
+        );
         let operators: Vec<_> = (0..OPERATORS_MAX)
-            .map(|_| rooms.operator().unwrap())
+            .map(|_| limits.acquire_operator().unwrap())
             .collect();
-        assert!(rooms.operator().is_err());
+        assert!(limits.acquire_operator().is_err());
         drop((crowd, operators));
-        assert!(rooms.public("one").is_ok() && rooms.operator().is_ok());
+        assert!(limits.acquire_public("one").is_ok() && limits.acquire_operator().is_ok());
         drop(others);
-        assert!(rooms.links.lock().unwrap().is_empty(), "nothing is left");
+        assert!(limits.links.lock().unwrap().is_empty(), "nothing is left");
     }
 }

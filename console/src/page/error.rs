@@ -1,9 +1,9 @@
-//! Errors as pages: what was wrong, where, and what to do next.
+//! Error pages: what went wrong, where, and what to do next.
 //!
-//! What goes wrong does not know who asked. So an error is first a page for
-//! anyone; on the way out it is drawn for whoever it is: with the navigation
-//! for somebody who is logged in, without a word about the console for somebody
-//! with a link to results.
+//! A handler that fails does not know the visitor. It returns a page without
+//! navigation, and a middleware renders it again for the visitor: with navigation
+//! for a logged-in operator, without console details for the holder of a shared
+//! results link.
 
 use std::sync::Arc;
 
@@ -11,42 +11,42 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use ballast_domain::error::Problem;
-use ballast_domain::registry::StoreError;
+use ballast_domain::error::ProblemDocument;
+use ballast_domain::registry::RegistryError;
 use ballast_domain::{Error, ErrorCode};
 use ballast_vote_shard::ShardError;
 use maud::{Markup, html};
 
 use super::layout::{self, Page};
 use crate::console::Console;
-use crate::session::{came_from, known};
+use crate::session::{load_visitor, referring_page};
 
-/// An error that is shown as a page. It is logged here, once, when it is ours.
-pub(crate) struct Broken(Box<Error>);
+/// An error shown as a page. Server-side errors are logged here, once.
+pub(crate) struct ErrorPage(Box<Error>);
 
-impl From<Error> for Broken {
+impl From<Error> for ErrorPage {
     fn from(error: Error) -> Self {
         Self(Box::new(error))
     }
 }
 
-impl From<StoreError> for Broken {
-    fn from(error: StoreError) -> Self {
+impl From<RegistryError> for ErrorPage {
+    fn from(error: RegistryError) -> Self {
         Error::from(error).into()
     }
 }
 
-impl From<ShardError> for Broken {
+impl From<ShardError> for ErrorPage {
     fn from(error: ShardError) -> Self {
         Error::from(error).into()
     }
 }
 
-/// What went wrong, for whoever knows who asked.
+/// The problem, carried to the middleware as a response extension.
 #[derive(Clone)]
-struct Told(Arc<Problem>);
+struct ShownProblem(Arc<ProblemDocument>);
 
-impl IntoResponse for Broken {
+impl IntoResponse for ErrorPage {
     fn into_response(self) -> Response {
         let Self(error) = self;
         if let Some(cause) = error.log_line() {
@@ -54,7 +54,7 @@ impl IntoResponse for Broken {
         }
         let mut problem = error.problem();
         let usual = problem.next == error.code().next_step();
-        if let Some(next) = for_people(error.code()).filter(|_| usual) {
+        if let Some(next) = next_step_for_people(error.code()).filter(|_| usual) {
             next.clone_into(&mut problem.next);
         }
         let page = layout::outside(&problem.title, &card(&problem, None));
@@ -65,14 +65,15 @@ impl IntoResponse for Broken {
             let headers = response.headers_mut();
             headers.insert(header::RETRY_AFTER, HeaderValue::from(seconds));
         }
-        response.extensions_mut().insert(Told(Arc::new(problem)));
+        response
+            .extensions_mut()
+            .insert(ShownProblem(Arc::new(problem)));
         response
     }
 }
 
-/// What to do next, where the words for programs are of no use to somebody who
-/// looks at a page.
-fn for_people(code: ErrorCode) -> Option<&'static str> {
+/// The next step in words for a person, where the API's wording addresses programs.
+fn next_step_for_people(code: ErrorCode) -> Option<&'static str> {
     Some(match code {
         ErrorCode::NotFound
         | ErrorCode::TenantNotFound
@@ -81,16 +82,16 @@ fn for_people(code: ErrorCode) -> Option<&'static str> {
         | ErrorCode::MigrationNotFound
         | ErrorCode::HotspotNotFound
         | ErrorCode::PlanNotFound => "Look for it in the lists.",
-        ErrorCode::InvalidField => "Go back, mend what is named, and send it again.",
+        ErrorCode::InvalidField => "Go back, correct the fields listed, and submit again.",
         ErrorCode::Changed => {
-            "Somebody changed it meanwhile: go back, load the page again, and look before you send it."
+            "It was changed in the meantime: go back, reload the page, and check it before you submit again."
         }
         ErrorCode::Unavailable | ErrorCode::ShardDown => "Try again in a moment.",
         _ => return None,
     })
 }
 
-fn card(problem: &Problem, back: Option<&str>) -> Markup {
+fn card(problem: &ProblemDocument, back: Option<&str>) -> Markup {
     html! {
         section class="card broken" {
             p class="muted" { (problem.status) " · " code { (problem.code) } }
@@ -106,15 +107,15 @@ fn card(problem: &Problem, back: Option<&str>) -> Markup {
             p { strong { "Next: " } (problem.next) }
             p class="row" {
                 @if let Some(back) = back { a class="button primary" href=(back) { "Back" } }
-                a class="button" href="/console" { "To the fleet" }
+                a class="button" href="/console" { "Fleet overview" }
                 a class="button" href=(problem.kind) { "About this error" }
             }
         }
     }
 }
 
-/// What anyone is told who has a link to results: nothing about the house.
-fn public_card(problem: &Problem) -> Markup {
+/// The error card for holders of a shared results link, without internal details.
+fn public_card(problem: &ProblemDocument) -> Markup {
     let passes = problem.status >= 500;
     html! {
         section class="card broken" {
@@ -130,25 +131,25 @@ fn public_card(problem: &Problem) -> Markup {
     }
 }
 
-/// Draws errors for whoever asked.
-pub(crate) async fn for_whom(
+/// Middleware that renders an error page for the visitor.
+pub(crate) async fn render_for_visitor(
     State(console): State<Console>,
     request: Request,
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let asked = parts.clone();
+    let request_parts = parts.clone();
     let mut response = next.run(Request::from_parts(parts, body)).await;
-    let Some(Told(problem)) = response.extensions_mut().remove::<Told>() else {
+    let Some(ShownProblem(problem)) = response.extensions_mut().remove::<ShownProblem>() else {
         return response;
     };
-    let path = asked.uri.path();
+    let path = request_parts.uri.path();
     let page = if path.starts_with("/console/share/") {
         layout::public(&problem.title, &public_card(&problem))
     } else {
-        let sent = asked.method != Method::GET;
-        let back = came_from(&asked.headers).filter(|from| sent || from != path);
-        match known(&console, &asked).await {
+        let sent = request_parts.method != Method::GET;
+        let back = referring_page(&request_parts.headers).filter(|from| sent || from != path);
+        match load_visitor(&console, &request_parts).await {
             Ok(Some(visitor)) if !path.starts_with("/console/live/") => {
                 let main = card(&problem, back.as_deref());
                 Page::new(&console, &visitor, &problem.title).show(&main)
@@ -156,14 +157,14 @@ pub(crate) async fn for_whom(
             _ => return response,
         }
     };
-    let mut dressed = (response.status(), page).into_response();
+    let mut rendered = (response.status(), page).into_response();
     if let Some(seconds) = response.headers_mut().remove(header::RETRY_AFTER) {
-        dressed.headers_mut().insert(header::RETRY_AFTER, seconds);
+        rendered.headers_mut().insert(header::RETRY_AFTER, seconds);
     }
-    dressed
+    rendered
 }
 
-/// The answer to a path that there is not.
-pub(crate) async fn no_such_page() -> Broken {
-    Error::new(ErrorCode::NotFound, "there is no such page").into()
+/// The response for an unknown path.
+pub(crate) async fn no_such_page() -> ErrorPage {
+    Error::new(ErrorCode::NotFound, "no such page").into()
 }

@@ -1,4 +1,4 @@
-//! A word for the next page: said once, after something was done.
+//! Flash messages: shown once, on the page that follows an action.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,29 +7,33 @@ use serde::{Deserialize, Serialize};
 use crate::console::Console;
 use crate::session::{FLASH, Purpose, set_cookie};
 
-/// How long it may take until the next page is asked for, in seconds.
+/// The cookie's lifetime, in seconds.
 const SECONDS: i64 = 60;
 
-/// What is said.
+/// A flash message.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Flash {
-    /// In words.
+    /// The message.
     pub(crate) said: String,
-    /// What is shown this once and never again.
+    /// A secret that is shown only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<String>,
 }
 
-/// Goes to another page and says something there.
-pub(crate) fn done(console: &Console, to: &str, said: impl Into<String>) -> Response {
+/// Redirects to a page and shows a message there.
+pub(crate) fn redirect_with_message(
+    console: &Console,
+    to: &str,
+    said: impl Into<String>,
+) -> Response {
     let said = said.into();
-    leave(console, to, &Flash { said, secret: None })
+    redirect(console, to, &Flash { said, secret: None })
 }
 
-/// Goes to another page and shows a secret there, once. It is not shown in the
-/// answer to the form: loading that again would send the form again, and make
-/// another.
-pub(crate) fn shown_once(
+/// Redirects to a page and shows a secret there, once. The form's response does not
+/// show it, because reloading that response would submit the form again and create
+/// another secret.
+pub(crate) fn redirect_with_secret(
     console: &Console,
     to: &str,
     said: impl Into<String>,
@@ -39,18 +43,18 @@ pub(crate) fn shown_once(
         said: said.into(),
         secret: Some(secret.into()),
     };
-    leave(console, to, &flash)
+    redirect(console, to, &flash)
 }
 
-fn leave(console: &Console, to: &str, flash: &Flash) -> Response {
+fn redirect(console: &Console, to: &str, flash: &Flash) -> Response {
     let mut response = StatusCode::SEE_OTHER.into_response();
     let headers = response.headers_mut();
     if let Ok(to) = HeaderValue::from_str(to) {
         headers.insert(header::LOCATION, to);
     }
     let sealed = console
-        .seal
-        .seal(Purpose::Flash, flash, console.plane.entropy());
+        .cipher
+        .encrypt(Purpose::Flash, flash, console.plane.entropy());
     let cookie = sealed.map(|sealed| set_cookie(FLASH, &sealed, SECONDS, console.settings.secure));
     if let Some(Ok(cookie)) = cookie.map(|cookie| HeaderValue::from_str(&cookie)) {
         headers.append(header::SET_COOKIE, cookie);
@@ -58,7 +62,7 @@ fn leave(console: &Console, to: &str, flash: &Flash) -> Response {
     response
 }
 
-/// The cookie that forgets what was said.
+/// The header that deletes the flash cookie.
 pub(crate) fn forget(console: &Console) -> Option<HeaderValue> {
     HeaderValue::from_str(&set_cookie(FLASH, "", 0, console.settings.secure)).ok()
 }

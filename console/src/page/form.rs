@@ -1,53 +1,53 @@
-//! Forms: each carries its session's token, and what changes much asks for a
-//! reason.
+//! Forms: each has the session's CSRF token, and actions with large effects have a
+//! reason field.
 
 use maud::{Markup, html};
 
 use crate::session::Visitor;
 
-/// What every form carries.
+/// The CSRF field of every form.
 pub(crate) fn hidden(visitor: &Visitor) -> Markup {
     html! { input type="hidden" name="csrf" value=(visitor.session.csrf); }
 }
 
-/// The version that the page shows, so that nothing newer is changed unseen.
+/// The record version that the page shows, for optimistic concurrency.
 pub(crate) fn version(version: u64) -> Markup {
     html! { input type="hidden" name="version" value=(version); }
 }
 
-/// Why it is done.
+/// The reason field.
 pub(crate) fn reason(id: &str) -> Markup {
     html! {
-        label for=(format!("{id}-reason")) { "Reason, for the audit log" }
+        label for=(format!("{id}-reason")) { "Reason (for the audit log)" }
         input id=(format!("{id}-reason")) name="reason" maxlength="500" autocomplete="off";
     }
 }
 
-/// Whether a move's window is one in which both sides acknowledge.
-pub(crate) fn both_acknowledge() -> Markup {
+/// Whether both shards acknowledge votes during the migration window.
+pub(crate) fn synchronous_window() -> Markup {
     html! {
-        label class="tick" { input type="checkbox" name="sync"; "A vote counts when both sides have it" }
+        label class="tick" { input type="checkbox" name="sync"; "Acknowledge votes only when both shards have them" }
     }
 }
 
-/// Something that is done only after a second look: what it does, why, and a
-/// button. It needs no script.
-pub(crate) struct Verb<'a> {
-    /// What is on the button.
+/// A confirmation: a button that unfolds a description, a reason field and the submit
+/// button. Works without scripts.
+pub(crate) struct ActionForm<'a> {
+    /// The button's label.
     pub(crate) label: &'a str,
-    /// Where it is sent.
+    /// The form's action path.
     pub(crate) action: &'a str,
-    /// What it does, in a sentence.
-    pub(crate) tells: &'a str,
-    /// Whether it cannot be undone.
+    /// What the action does.
+    pub(crate) description: &'a str,
+    /// Whether the action cannot be undone.
     pub(crate) grave: bool,
-    /// The version that is looked at, if that matters.
+    /// The record version shown, if the action checks it.
     pub(crate) version: Option<u64>,
 }
 
-impl Verb<'_> {
+impl ActionForm<'_> {
     pub(crate) fn show(&self, visitor: &Visitor, more: &Markup) -> Markup {
-        // Paths are unique on a page, and so are names made of them.
+        // Action paths are unique on a page, so IDs derived from them are too.
         let id = self
             .action
             .trim_start_matches("/console/")
@@ -59,7 +59,7 @@ impl Verb<'_> {
                 form method="post" action=(self.action) {
                     (hidden(visitor))
                     @if let Some(known) = self.version { (version(known)) }
-                    p { (self.tells) }
+                    p { (self.description) }
                     (more)
                     (reason(&id))
                     button type="submit" class=(class) { (self.label) }

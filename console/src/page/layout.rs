@@ -1,4 +1,4 @@
-//! What every page has around it: head, navigation, who is looking.
+//! The layout of every page: head, navigation, and the logged-in operator.
 
 use axum::http::header;
 use axum::response::{AppendHeaders, Html, IntoResponse, Response};
@@ -10,12 +10,11 @@ use crate::assets::Asset;
 use crate::console::Console;
 use crate::session::Visitor;
 
-/// The pages of the navigation: what they are called, where they are, and
-/// what their pages' paths begin with.
-const ROOMS: [(&str, &str, &str); 9] = [
+/// The sections of the navigation: title, path, and the first path segment of their pages.
+const SECTIONS: [(&str, &str, &str); 9] = [
     ("Fleet", "/console", "fleet"),
     ("Tenants", "/console/tenants", "tenants"),
-    ("Moves", "/console/moves", "moves"),
+    ("Migrations", "/console/moves", "moves"),
     ("Hotspots", "/console/hotspots", "hotspots"),
     ("Load", "/console/load", "load"),
     ("Shards", "/console/shards", "shards"),
@@ -29,9 +28,9 @@ pub(crate) struct Page<'a> {
     pub(crate) console: &'a Console,
     pub(crate) visitor: &'a Visitor,
     pub(crate) title: &'a str,
-    /// The stream that keeps it up to date.
+    /// The path of the stream of live updates.
     pub(crate) live: Option<String>,
-    /// Whether it draws charts.
+    /// Whether the page has charts.
     pub(crate) charts: bool,
 }
 
@@ -56,7 +55,7 @@ impl<'a> Page<'a> {
         self
     }
 
-    /// The page around this.
+    /// Renders the page around its main content.
     pub(crate) fn show(self, main: &Markup) -> Response {
         let page = html! {
             (head(self.title, self.charts))
@@ -64,7 +63,7 @@ impl<'a> Page<'a> {
                 a class="skip" href="#main" { "Skip to content" }
                 (self.bar())
                 main id="main" tabindex="-1" {
-                    @if let Some(flash) = &self.visitor.flash { (said(flash)) }
+                    @if let Some(flash) = &self.visitor.flash { (flash_message(flash)) }
                     (main)
                 }
                 div id="tip" class="tip" hidden {}
@@ -73,11 +72,11 @@ impl<'a> Page<'a> {
         let said = self.visitor.flash.as_ref();
         let forget = said.and_then(|_| flash::forget(self.console));
         let forget = forget.map(|cookie| AppendHeaders([(header::SET_COOKIE, cookie)]));
-        (forget, dressed(page)).into_response()
+        (forget, with_security_headers(page)).into_response()
     }
 
     fn bar(&self) -> Markup {
-        let room = room(&self.visitor.path);
+        let section = section_of_path(&self.visitor.path);
         let token = &self.visitor.token;
         html! {
             header class="bar" {
@@ -87,9 +86,9 @@ impl<'a> Page<'a> {
                 }
                 nav aria-label="Console" {
                     ul {
-                        @for (name, href, key) in ROOMS {
+                        @for (name, href, key) in SECTIONS {
                             li {
-                                a href=(href) aria-current=[(room == key).then_some("page")] { (name) }
+                                a href=(href) aria-current=[(section == key).then_some("page")] { (name) }
                             }
                         }
                     }
@@ -108,15 +107,15 @@ impl<'a> Page<'a> {
     }
 }
 
-/// What the page before left to be said.
-fn said(flash: &Flash) -> Markup {
+/// The flash message of the previous page.
+fn flash_message(flash: &Flash) -> Markup {
     html! {
         @match &flash.secret {
             None => { p class="note good" role="status" { (flash.said) } }
             Some(secret) => {
                 @let link = secret.starts_with("http");
                 section class="card secret" role="status" aria-labelledby="secret-title" {
-                    h2 id="secret-title" { @if link { "The link" } @else { "The new key" } ", shown this once" }
+                    h2 id="secret-title" { @if link { "The link" } @else { "The new key" } ", shown only once" }
                     code id="secret" { (secret) }
                     div class="row" {
                         button type="button" data-copy="secret" { "Copy" }
@@ -130,8 +129,8 @@ fn said(flash: &Flash) -> Markup {
     }
 }
 
-/// Which room of the navigation a path belongs to.
-fn room(path: &str) -> &str {
+/// The navigation section that a path belongs to.
+fn section_of_path(path: &str) -> &str {
     let rest = path.trim_start_matches("/console").trim_start_matches('/');
     match rest.split('/').next() {
         None | Some("") => "fleet",
@@ -141,9 +140,9 @@ fn room(path: &str) -> &str {
     }
 }
 
-/// A page for somebody who is not logged in, or for whom nothing is known.
+/// A page for a visitor who is not logged in.
 pub(crate) fn outside(title: &str, main: &Markup) -> Response {
-    dressed(html! {
+    with_security_headers(html! {
         (head(title, false))
         body class="outside" {
             header class="bar" {
@@ -154,9 +153,9 @@ pub(crate) fn outside(title: &str, main: &Markup) -> Response {
     })
 }
 
-/// A page for anyone, that says nothing of the console.
+/// A public page without links to the console.
 pub(crate) fn public(title: &str, main: &Markup) -> Response {
-    dressed(html! {
+    with_security_headers(html! {
         (head(title, false))
         body class="outside" {
             header class="bar" { span class="brand" { (mark()) span { "Ballast" } } }
@@ -165,9 +164,9 @@ pub(crate) fn public(title: &str, main: &Markup) -> Response {
     })
 }
 
-/// A page that anyone with its address may see, live.
+/// A public page with live updates, for holders of its link.
 pub(crate) fn shared(title: &str, live: &str, main: &Markup) -> Response {
-    dressed(html! {
+    with_security_headers(html! {
         (head(title, false))
         body class="outside" data-live=(live) {
             header class="bar" {
@@ -190,7 +189,7 @@ fn head(title: &str, charts: bool) -> Markup {
             title { (title) " · Ballast" }
             link rel="icon" type="image/svg+xml" href=(Asset::Icon.url());
             link rel="stylesheet" href=(Asset::Style.url());
-            // Before anything is painted, so that no theme flashes.
+            // Loaded before the first paint, so that the theme does not flash.
             script src=(Asset::Theme.url()) {}
             @if charts {
                 link rel="stylesheet" href=(Asset::ChartsStyle.url());
@@ -213,11 +212,11 @@ fn mark() -> Markup {
     }
 }
 
-/// What a browser may do with a page: load what is ours, and nothing else.
+/// The content security policy: only our own assets are loaded.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-fn dressed(page: Markup) -> Response {
+fn with_security_headers(page: Markup) -> Response {
     let headers = [
         ("content-security-policy", POLICY),
         ("x-frame-options", "DENY"),
@@ -233,12 +232,12 @@ fn dressed(page: Markup) -> Response {
 
 #[cfg(test)]
 mod tests {
-    use super::room;
+    use super::section_of_path;
 
     #[test]
-    fn a_page_knows_its_room() {
-        assert_eq!(room("/console"), "fleet");
-        assert_eq!(room("/console/"), "fleet");
-        assert_eq!(room("/console/tenants/acme"), "tenants");
+    fn paths_map_to_sections() {
+        assert_eq!(section_of_path("/console"), "fleet");
+        assert_eq!(section_of_path("/console/"), "fleet");
+        assert_eq!(section_of_path("/console/tenants/acme"), "tenants");
     }
 }

@@ -1,5 +1,5 @@
-//! Parts of a page that take longer to make: the page is there at once, and
-//! they follow. Without scripts each is a page of its own behind a link.
+//! Slow page parts: the page is shown at once and a script loads them. Without
+//! scripts each is a page of its own behind a link.
 
 use std::convert::Infallible;
 
@@ -10,21 +10,21 @@ use maud::{Markup, html};
 
 use super::layout::Page;
 
-/// A script asks with this header.
+/// The script sends this header.
 const HEADER: &str = "x-part";
 
-/// Whether the part is asked for without a page around it.
-pub(crate) struct Alone(bool);
+/// Whether the request is for the part alone, without a page around it.
+pub(crate) struct PartOnly(bool);
 
-impl<S: Sync> FromRequestParts<S> for Alone {
+impl<S: Sync> FromRequestParts<S> for PartOnly {
     type Rejection = Infallible;
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
         Ok(Self(parts.headers.contains_key(HEADER)))
     }
 }
 
-impl Alone {
-    /// The part, by itself or as a page.
+impl PartOnly {
+    /// Responds with the part, alone or as a page.
     pub(crate) fn show(&self, page: Page<'_>, crumb: &Markup, part: &Markup) -> Response {
         if self.0 {
             return Html(part.clone().into_string()).into_response();
@@ -38,7 +38,7 @@ impl Alone {
     }
 }
 
-/// Where a part will be.
+/// The placeholder of a part.
 pub(crate) fn later(url: &str, words: &str) -> Markup {
     html! {
         div data-part=(url) { p { a href=(url) { (words) } } }

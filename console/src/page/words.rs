@@ -1,7 +1,7 @@
-//! Numbers, times and states as people read them.
+//! Formatting of numbers, times and states.
 
 use ballast_domain::Timestamp;
-use ballast_domain::migration::Status;
+use ballast_domain::migration::MigrationStatus;
 use maud::{Markup, html};
 
 /// `1,234,567`.
@@ -17,7 +17,13 @@ pub(crate) fn number(value: u64) -> String {
     out
 }
 
-/// `12.3 k`: for where there is little room.
+/// `1 vote`, `1,234 votes`: a number with its noun.
+pub(crate) fn counted(value: u64, noun: &str) -> String {
+    let plural = if value == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", number(value))
+}
+
+/// `12.3 k`, for narrow places.
 pub(crate) fn short(value: u64) -> String {
     let scaled = |unit: u64, name: &str| {
         let tenths = value / (unit / 10);
@@ -51,7 +57,7 @@ pub(crate) fn bytes(value: u64) -> String {
     }
 }
 
-/// `1 h 5 min`, of milliseconds.
+/// `1 h 5 min`, from milliseconds.
 pub(crate) fn span(ms: u64) -> String {
     let seconds = ms / 1_000;
     match seconds {
@@ -64,7 +70,7 @@ pub(crate) fn span(ms: u64) -> String {
     }
 }
 
-/// A moment, with how long ago it was.
+/// A relative time such as `5 min ago`, with the timestamp as its title.
 pub(crate) fn moment(at: Timestamp, now: Timestamp) -> Markup {
     let ms = now.unix_ms() - at.unix_ms();
     let told = match u64::try_from(ms) {
@@ -75,7 +81,7 @@ pub(crate) fn moment(at: Timestamp, now: Timestamp) -> Markup {
     html! { time datetime=(at) title=(at) { (told) } }
 }
 
-/// One unit is enough for what is past.
+/// A duration in one unit.
 fn coarse(ms: u64) -> String {
     let seconds = ms / 1_000;
     match seconds {
@@ -87,26 +93,27 @@ fn coarse(ms: u64) -> String {
     }
 }
 
-/// A state, with a colour that says how good it is.
+/// A coloured state badge.
 pub(crate) fn badge(kind: &str, text: &str) -> Markup {
     html! { span class=(format!("badge {kind}")) { (text) } }
 }
 
-/// How a move stands.
-pub(crate) fn status(status: Status) -> Markup {
+/// A migration's status badge.
+pub(crate) fn status(status: MigrationStatus) -> Markup {
     let (kind, text) = match status {
-        Status::Running => ("info", "running"),
-        Status::Waiting => ("warn", "waiting"),
-        Status::Completed => ("good", "completed"),
-        Status::RolledBack => ("bad", "rolled back"),
-        Status::Reversed => ("warn", "reversed"),
-        Status::Cancelled => ("calm", "cancelled"),
-        Status::Failed => ("bad", "failed"),
+        MigrationStatus::Running => ("info", "running"),
+        MigrationStatus::Waiting => ("warn", "waiting"),
+        MigrationStatus::Completed => ("good", "completed"),
+        MigrationStatus::RolledBack => ("bad", "rolled back"),
+        MigrationStatus::Reversed => ("warn", "reversed"),
+        MigrationStatus::Cancelled => ("calm", "cancelled"),
+        MigrationStatus::Failed => ("bad", "failed"),
     };
     badge(kind, text)
 }
 
-/// A part of a whole as a bar. Its width is an attribute, which needs no style.
+/// A meter bar. The width is an SVG attribute, because inline styles are forbidden by
+/// the content security policy.
 pub(crate) fn bar(part: u64, whole: u64, label: &str) -> Markup {
     let share = if whole == 0 {
         0.0
@@ -127,7 +134,7 @@ pub(crate) fn bar(part: u64, whole: u64, label: &str) -> Markup {
     }
 }
 
-/// Progress as a bar, which is never alarming.
+/// A progress bar, without warning colours.
 pub(crate) fn progress(part: u64, whole: u64, label: &str) -> Markup {
     let share = if whole == 0 {
         0.0
@@ -143,26 +150,26 @@ pub(crate) fn progress(part: u64, whole: u64, label: &str) -> Markup {
     }
 }
 
-/// Near enough for drawing.
+/// A lossy conversion, precise enough for drawing.
 #[allow(
     clippy::cast_precision_loss,
-    reason = "what is drawn needs no last digit"
+    reason = "drawing needs no full precision"
 )]
 pub(crate) fn to_f64(value: u64) -> f64 {
     value as f64
 }
 
-/// What is measured as a whole number; below nothing there is none.
+/// Rounds to a whole number; negative values become 0.
 #[allow(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,
-    reason = "what is drawn needs no fractions"
+    reason = "drawing needs no fractions"
 )]
 pub(crate) fn whole(value: f64) -> u64 {
     value.round().max(0.0) as u64
 }
 
-/// A table that scrolls by itself where there is little room.
+/// A table that scrolls horizontally in narrow places.
 pub(crate) fn listing(label: &str, head: &Markup, rows: &Markup) -> Markup {
     html! {
         div class="scroll" role="region" aria-label=(label) tabindex="0" {
@@ -174,7 +181,7 @@ pub(crate) fn listing(label: &str, head: &Markup, rows: &Markup) -> Markup {
     }
 }
 
-/// What is said where there is nothing.
+/// The note for an empty list.
 pub(crate) fn nothing(title: &str, then: &Markup) -> Markup {
     html! {
         div class="empty" {
@@ -212,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn moments_are_told_from_now() {
+    fn moments_are_relative_to_now() {
         let at = |ms| Timestamp::from_unix_ms(ms);
         let told = |from, now| moment(at(from), at(now)).into_string();
         assert!(told(0, 0).contains("just now"));
@@ -222,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_shown_cannot_become_markup() {
+    fn texts_are_escaped() {
         let shown = badge("good", "<script>alert(1)</script>").into_string();
         assert!(!shown.contains("<script"), "{shown}");
     }

@@ -1,28 +1,28 @@
-//! A shard as a column of the fleet: its tenants as blocks, how hot and how
-//! full it is, and when it will be full.
+//! A shard as a column on the fleet page: its tenants as blocks, its heat, its
+//! density, and when it is expected to be full.
 
 use ballast_domain::shard::Shard;
 use maud::{Markup, html};
 
 use super::fleet::state;
 use super::names;
-use crate::ahead::Full;
+use crate::ahead::FullForecast;
 use crate::census::{Heat, ShardFigures};
 use crate::draw::blocks::{Size, blocks};
 use crate::page::words::{badge, bar, bytes, number, short};
 
-/// From here on a shard is drawn as hot, in percent of what it can do.
+/// The heat from which a shard is shown as hot, in percent of capacity.
 const HOT: u64 = 80;
 
-/// What a column is drawn from.
+/// The data of one column.
 pub(super) struct Column<'a> {
     pub(super) shard: &'a Shard,
     pub(super) figures: &'a ShardFigures,
     pub(super) slices: u64,
-    /// The hotspot that is open for it.
+    /// The shard's open hotspot.
     pub(super) hotspot: Option<&'a str>,
-    /// What is foreseen; `None` until it is worked out.
-    pub(super) ahead: Option<&'a Full>,
+    /// The forecast; `None` until it has been computed.
+    pub(super) ahead: Option<&'a FullForecast>,
 }
 
 impl Column<'_> {
@@ -45,11 +45,10 @@ impl Column<'_> {
                     (state(shard, figures.trouble.is_some()))
                 }
                 @if let Some(trouble) = &figures.trouble {
-                    // Of what cannot be looked at nothing is known: no figure
-                    // stands for that.
-                    p class="note bad small" { "It cannot be read: " (trouble) }
+                    // No figures are known of a shard that cannot be read.
+                    p class="note bad small" { "Cannot be read: " (trouble) }
                     div class="sub" {
-                        span { (short(self.slices)) " of " (short(shard.max_slices)) " slices" }
+                        span { (short(self.slices)) " of " (short(shard.max_slices)) " tenants" }
                         span { "weight " (shard.weight) }
                     }
                 } @else {
@@ -58,7 +57,7 @@ impl Column<'_> {
                         span { "weight " (shard.weight) }
                     }
                     (blocks(shard.shard_id.as_str(), figures, Size::Column))
-                    (warmth(heat))
+                    (heat_bar(heat))
                     (self.density())
                 }
                 @if let Some(full) = self.ahead {
@@ -70,30 +69,30 @@ impl Column<'_> {
 
     fn density(&self) -> Markup {
         let (slices, most) = (self.slices, self.shard.max_slices);
-        let label = format!("{} of {} slices", number(slices), number(most));
+        let label = format!("{} of {} tenants", number(slices), number(most));
         html! {
             (bar(slices, most, &label))
             div class="sub" {
-                span { (short(slices)) " of " (short(most)) " slices" }
+                span { (short(slices)) " of " (short(most)) " tenants" }
                 span { (bytes(self.figures.usage.disk_bytes)) }
             }
         }
     }
 }
 
-/// How hot it is, by the load that is measured.
-fn warmth(heat: Option<&Heat>) -> Markup {
+/// The shard's measured heat.
+fn heat_bar(heat: Option<&Heat>) -> Markup {
     html! {
         @match heat {
             Some(heat) => {
-                @let label = format!("{} % of what it can do", heat.percent);
+                @let label = format!("{} % of capacity", heat.percent);
                 (bar(heat.percent, 100, &label))
                 div class="sub" {
-                    span { (heat.percent) " % of what it can do" }
+                    span { (heat.percent) " % of capacity" }
                     @if let (Some(fullest), 1..) = (heat.fullest, heat.percent) { span { (fullest) } }
                 }
             }
-            None => { div class="sub" { "Its load is not known yet" } }
+            None => { div class="sub" { "Load not measured yet" } }
         }
     }
 }

@@ -1,38 +1,38 @@
-//! How far the emptying of a shard is: how many of how many slices have left,
-//! and until when it still holds copies.
+//! The progress of a drain: how many tenants have moved away, and how long the shard
+//! still holds copies.
 
 use ballast_control_plane::ControlPlane;
-use ballast_control_plane::drains::drain::Standing;
+use ballast_control_plane::drains::drain::DrainState;
 use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::workflows::executions;
-use ballast_domain::migration::{Migration, Stage};
+use ballast_domain::migration::{Migration, MigrationStage};
 use ballast_domain::{Result, ShardId, Timestamp};
 use maud::{Markup, html};
 
 use crate::page::words::{moment, number, progress};
 
-/// Moves that are looked at, the newest first.
-const LOOKED_AT: u32 = 500;
+/// Migrations read, newest first.
+const MIGRATIONS_READ: u32 = 500;
 
-/// How far it is.
+/// The progress of a drain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Emptying {
-    /// Slices that have left since it began.
+pub(super) struct DrainProgress {
+    /// Slices that have moved away since the drain began.
     gone: u64,
-    /// Slices that it still owns.
+    /// Slices that the shard still owns.
     left: u64,
-    /// Of those that have left, how many copies it still holds.
+    /// Copies of moved slices that the shard still holds.
     copies: u64,
-    /// When the last of their windows is over.
+    /// When the last migration window ends.
     until: Option<Timestamp>,
 }
 
-/// How far it is; `None` while nobody empties it.
-pub(super) async fn look(
+/// The drain's progress; `None` if no drain is running.
+pub(super) async fn load_progress(
     plane: &ControlPlane,
     id: &ShardId,
-    standing: &Standing,
-) -> Result<Option<Emptying>> {
+    standing: &DrainState,
+) -> Result<Option<DrainProgress>> {
     let Some(execution) = &standing.execution_id else {
         return Ok(None);
     };
@@ -41,13 +41,21 @@ pub(super) async fn look(
         from: Some(id.clone()),
         ..MigrationFilter::default()
     };
-    let moves = migrations::list(plane, &filter, None, LOOKED_AT).await?;
+    let moves = migrations::list(plane, &filter, None, MIGRATIONS_READ).await?;
     let moves = moves.iter().map(|body| &body.migration.value);
-    Ok(Some(Emptying::of(standing.slices_left, began, moves)))
+    Ok(Some(DrainProgress::from_migrations(
+        standing.slices_left,
+        began,
+        moves,
+    )))
 }
 
-impl Emptying {
-    fn of<'a>(left: u64, began: Timestamp, moves: impl Iterator<Item = &'a Migration>) -> Self {
+impl DrainProgress {
+    fn from_migrations<'a>(
+        left: u64,
+        began: Timestamp,
+        moves: impl Iterator<Item = &'a Migration>,
+    ) -> Self {
         let mut told = Self {
             left,
             ..Self::default()
@@ -58,7 +66,7 @@ impl Emptying {
             };
             let back = moved.asked.back.is_some();
             told.gone += u64::from(moved.requested_at >= began && !back);
-            if moved.stage == Stage::CutOver && !back {
+            if moved.stage == MigrationStage::CutOver && !back {
                 let window = i64::try_from(moved.terms.window_ms).unwrap_or(i64::MAX);
                 let end = Timestamp::from_unix_ms(cut_over.unix_ms().saturating_add(window));
                 told.copies += 1;
@@ -71,16 +79,16 @@ impl Emptying {
     pub(super) fn show(&self, now: Timestamp) -> Markup {
         let all = self.gone + self.left;
         let percent = self.gone.saturating_mul(100).checked_div(all);
-        let label = format!("{} of {all} slices have left", self.gone);
+        let label = format!("{} of {all} tenants moved", self.gone);
         html! {
             (progress(self.gone, all, &label))
             p class="small" {
-                strong { (number(self.gone)) " of " (number(all)) " slices have left"
+                strong { (number(self.gone)) " of " (number(all)) " tenants moved"
                     @if let Some(percent) = percent { ", " (percent) " %" } }
                 @if self.copies > 0 {
-                    "; of " (number(self.copies)) " it keeps a copy until their windows are over"
+                    "; the shard keeps copies of " (number(self.copies)) " until their migration windows end"
                     @if let Some(until) = self.until { ", the last " (moment(until, now)) }
-                    ": it can be removed only then"
+                    ". It can be removed after that"
                 }
             }
         }
@@ -92,18 +100,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn how_many_of_how_many_and_until_when() {
+    fn shows_the_share_moved_and_the_copies_kept() {
         let at = Timestamp::from_unix_ms;
-        let told = Emptying {
+        let told = DrainProgress {
             gone: 12,
             left: 28,
             copies: 9,
             until: Some(at(7_200_000)),
         };
         let shown = told.show(at(0)).into_string();
-        assert!(shown.contains("12 of 40 slices have left, 30 %"), "{shown}");
-        assert!(shown.contains("of 9 it keeps a copy") && shown.contains("in 2 h"));
-        let nothing = Emptying::of(3, at(0), std::iter::empty());
-        assert!(nothing.show(at(0)).into_string().contains("0 of 3 slices"));
+        assert!(shown.contains("12 of 40 tenants moved, 30 %"), "{shown}");
+        assert!(shown.contains("keeps copies of 9") && shown.contains("in 2 h"));
+        let nothing = DrainProgress::from_migrations(3, at(0), std::iter::empty());
+        assert!(nothing.show(at(0)).into_string().contains("0 of 3 tenants"));
     }
 }

@@ -1,47 +1,47 @@
-//! The audit log: found, read, and taken along as a file.
+//! The audit log: search, view and export.
 
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ballast_control_plane::events::{self, EventBody};
-use ballast_domain::registry::{EventQuery, Kind};
+use ballast_domain::registry::{EventQuery, RecordKind};
 use ballast_domain::{Error, Result};
 use futures::stream;
 use maud::{Markup, html};
 
 use crate::console::Console;
 use crate::fields::Fields;
-use crate::page::error::Broken;
+use crate::page::error::ErrorPage;
 use crate::page::layout::Page;
 use crate::page::words::{moment, nothing};
 use crate::session::Visitor;
 
-/// Events on a page.
+/// Events per page.
 const PAGE: u32 = 50;
-/// Events read at a time for a file.
+/// Events read at a time for an export.
 const CHUNK: u32 = 500;
-/// Events in a file; more are asked for by time.
+/// The most events in an export; narrow the time range for more.
 const FILE_MAX: u64 = 1_000_000;
 
 fn query(asked: &Fields, limit: u32) -> Result<EventQuery> {
     let kind = match asked.filled("kind") {
         None => None,
         Some(name) => {
-            let known = Kind::ALL.iter().copied().find(|kind| kind.name() == name);
-            Some(known.ok_or_else(|| Error::invalid_field("/kind", "there is no such kind"))?)
+            let known = RecordKind::ALL
+                .iter()
+                .copied()
+                .find(|kind| kind.name() == name);
+            Some(known.ok_or_else(|| Error::invalid_field("/kind", "unknown kind"))?)
         }
     };
     let id = asked.filled("id").map(str::to_owned);
     if id.is_some() && kind.is_none() {
-        return Err(Error::invalid_field(
-            "/id",
-            "choose what kind of thing it is, too",
-        ));
+        return Err(Error::invalid_field("/id", "choose the kind of record too"));
     }
     Ok(EventQuery {
-        // The fleet's guard changes with every shard: shown when asked for.
-        hidden: kind.is_none().then_some(Kind::Fleet),
+        // The fleet record changes with every shard change; it is shown only on request.
+        hidden: kind.is_none().then_some(RecordKind::Fleet),
         kind,
         id,
         before: asked.optional("before")?,
@@ -56,8 +56,8 @@ pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
     asked: Fields,
-) -> Result<Response, Broken> {
-    let mut found = found(&console, &asked).await?;
+) -> Result<Response, ErrorPage> {
+    let mut found = search_events(&console, &asked).await?;
     let more = found.len() > PAGE as usize;
     found.truncate(PAGE as usize);
     let next = found
@@ -69,13 +69,13 @@ pub(super) async fn show(
         div class="head" {
             h1 { "Events" }
             div class="grow" {}
-            // A file of one thing's events needs its kind.
+            // An export by ID needs the kind.
             @if asked.filled("id").is_none() || asked.filled("kind").is_some() {
                 a class="button" href=(format!("/console/events.csv?{file}")) { "CSV" }
                 a class="button" href=(format!("/console/events.ndjson?{file}")) { "NDJSON" }
             }
         }
-        (search(&asked))
+        (search_form(&asked))
         section class="card tight" {
             (table(&console, &found))
             div class="pager" {
@@ -91,9 +91,8 @@ pub(super) async fn show(
     Ok(Page::new(&console, &visitor, "Events").show(&main))
 }
 
-/// The events that are asked for. What has this ID is looked for among all
-/// kinds when none is chosen.
-async fn found(console: &Console, asked: &Fields) -> Result<Vec<EventBody>> {
+/// The events that match the search. An ID without a kind is searched in all kinds.
+async fn search_events(console: &Console, asked: &Fields) -> Result<Vec<EventBody>> {
     let limit = PAGE + 1;
     let Some(id) = asked
         .filled("id")
@@ -102,7 +101,7 @@ async fn found(console: &Console, asked: &Fields) -> Result<Vec<EventBody>> {
         return events::list(&console.plane, &query(asked, limit)?).await;
     };
     let mut found = Vec::new();
-    for kind in Kind::ALL {
+    for kind in RecordKind::ALL {
         let query = EventQuery {
             kind: Some(kind),
             id: Some(id.to_owned()),
@@ -119,11 +118,11 @@ async fn found(console: &Console, asked: &Fields) -> Result<Vec<EventBody>> {
     Ok(found)
 }
 
-fn search(asked: &Fields) -> Markup {
+fn search_form(asked: &Fields) -> Markup {
     html! {
         form class="filter" method="get" action="/console/events" role="search" {
             div {
-                label for="kind" { "Of kind" }
+                label for="kind" { "Kind" }
                 select id="kind" name="kind" {
                     option value="" { "any" }
                     @for kind in events::kind_names() {
@@ -151,7 +150,7 @@ fn search(asked: &Fields) -> Markup {
 fn table(console: &Console, found: &[EventBody]) -> Markup {
     if found.is_empty() {
         return nothing(
-            "Nothing like that has happened.",
+            "No event matches.",
             &html! { a href="/console/events" { "Show all" } "." },
         );
     }
@@ -160,8 +159,8 @@ fn table(console: &Console, found: &[EventBody]) -> Markup {
         div class="scroll" role="region" aria-label="Events" tabindex="0" {
             table class="folds" {
                 thead { tr {
-                    th class="num" { "#" } th { "When" } th { "Who" } th { "What" } th { "To what" }
-                    th { "Why" } th { "Change" }
+                    th class="num" { "#" } th { "Time" } th { "Actor" } th { "Action" } th { "Record" }
+                    th { "Reason" } th { "Change" }
                 } }
                 tbody {
                     @for event in found {
@@ -181,7 +180,7 @@ fn table(console: &Console, found: &[EventBody]) -> Markup {
     }
 }
 
-/// What it happened to, with a link to its page where it has one.
+/// The record that changed, with a link to its page if it has one.
 fn subject(event: &EventBody) -> Markup {
     let room = match event.kind.as_str() {
         "tenant" => Some("tenants"),
@@ -193,7 +192,7 @@ fn subject(event: &EventBody) -> Markup {
     };
     let page = match (room, event.kind.as_str()) {
         (Some(room), _) => Some(format!("/console/{room}/{}", event.id)),
-        // A key is on the page of its tenant.
+        // A key is shown on its tenant's page.
         (None, "key") => {
             let told = [&event.after, &event.before];
             let tenant = told.iter().find_map(|told| told["tenantID"].as_str());
@@ -209,7 +208,7 @@ fn subject(event: &EventBody) -> Markup {
     }
 }
 
-/// What is different after it.
+/// The fields that changed.
 fn change(event: &EventBody) -> Markup {
     let fields = differing(event);
     html! {
@@ -227,7 +226,7 @@ fn change(event: &EventBody) -> Markup {
     }
 }
 
-/// The fields that differ, with both values, cut to what can be read.
+/// The fields that differ, with both values truncated.
 fn differing(event: &EventBody) -> Vec<(String, Option<String>, Option<String>)> {
     let short = |value: &serde_json::Value| {
         let text = value.to_string();
@@ -260,7 +259,7 @@ pub(super) async fn csv(
     State(console): State<Console>,
     _: Visitor,
     asked: Fields,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let head = "eventID,at,actor,tokenID,address,action,kind,id,version,reason,before,after\r\n";
     file(
         console,
@@ -272,12 +271,12 @@ pub(super) async fn csv(
     )
 }
 
-/// The events as one JSON document a line.
+/// The events as NDJSON.
 pub(super) async fn ndjson(
     State(console): State<Console>,
     _: Visitor,
     asked: Fields,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let line = |event: &EventBody| {
         let mut line = serde_json::to_string(event).unwrap_or_default();
         line.push('\n');
@@ -293,7 +292,7 @@ pub(super) async fn ndjson(
     )
 }
 
-/// A file that is read from the log while it is sent.
+/// Streams an export while reading the log.
 fn file(
     console: Console,
     asked: &Fields,
@@ -301,7 +300,7 @@ fn file(
     name: &str,
     head: &'static str,
     line: fn(&EventBody) -> String,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let query = query(asked, CHUNK)?;
     let rest = stream::unfold(
         (console, Some(query), 0_u64),
@@ -309,7 +308,7 @@ fn file(
             let query = query?;
             let found = match events::list(&console.plane, &query).await {
                 Ok(found) => found,
-                // The file ends early, which a client sees: it was not ended well.
+                // The body ends with an error, so that the client sees a truncated download.
                 Err(error) => return Some((Err(error), (console, None, sent))),
             };
             let text: String = found.iter().map(line).collect();
@@ -362,7 +361,7 @@ fn csv_line(event: &EventBody) -> String {
     format!("{}\r\n", cells.join(","))
 }
 
-/// A cell that no spreadsheet takes for a formula.
+/// A CSV cell, escaped so that spreadsheets do not run it as a formula.
 fn csv_cell(text: &str) -> String {
     let formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let text = if formula {
@@ -382,7 +381,7 @@ mod tests {
     use super::csv_cell;
 
     #[test]
-    fn cells_keep_their_text_and_are_no_formulas() {
+    fn cells_are_quoted_and_never_formulas() {
         assert_eq!(csv_cell("plain"), "plain");
         assert_eq!(csv_cell("a,\"b\""), "\"a,\"\"b\"\"\"");
         assert_eq!(csv_cell("=1+1"), "'=1+1");

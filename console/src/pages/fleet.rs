@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use ballast_control_plane::fleet::FleetSnapshot;
-use ballast_control_plane::hotspots::ask;
+use ballast_control_plane::fleet::VersionedFleet;
+use ballast_control_plane::hotspots::queries;
 use ballast_control_plane::migrations::body::MigrationBody;
 use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::registry::typed::Versioned;
@@ -18,44 +18,44 @@ use tokio::sync::watch;
 
 use super::column::Column;
 use super::{machine, names};
-use crate::ahead::Foreseen;
-use crate::census::{Fleet, Heat, Sample, ShardFigures, TenantFigure};
+use crate::ahead::Forecasts;
+use crate::census::{FleetFigures, Heat, RateSample, ShardFigures, TenantFigure};
 use crate::console::Console;
 use crate::draw::blocks::heat;
-use crate::live::{Right, Source, Told, streamed};
-use crate::page::error::Broken;
+use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
+use crate::page::error::ErrorPage;
 use crate::page::layout::Page;
 use crate::page::words::{badge, bytes, nothing, number, progress, short};
 use crate::session::Visitor;
 use crate::story::Story;
 
-/// Shards that are drawn with their blocks; the others have a line each.
+/// Shards shown as columns; the others get one table row each.
 const DRAWN: usize = 36;
-/// Lines for the others.
+/// Table rows for the others.
 const LISTED: usize = 200;
-/// Tenants in the table of the hottest.
+/// Rows of the table of hottest tenants.
 const HOTTEST: usize = 12;
-/// Moves that are shown.
+/// Migrations shown.
 const MOVES: u32 = 8;
-/// Hotspots that are looked up.
+/// Hotspots read.
 const HOTSPOTS: u32 = 100;
 /// Lines in the chart.
 const LINES: usize = 8;
 
-/// What the page is drawn from.
-struct Seen {
-    snapshot: Arc<FleetSnapshot>,
-    figures: Arc<Fleet>,
+/// Everything the page shows.
+struct FleetPage {
+    snapshot: Arc<VersionedFleet>,
+    figures: Arc<FleetFigures>,
     moves: Vec<MigrationBody>,
-    /// The hotspots that are open, by their shards.
+    /// Open hotspots by shard.
     hot: BTreeMap<ShardId, String>,
-    ahead: Arc<Foreseen>,
+    ahead: Arc<Forecasts>,
     story: Option<Story>,
     may_act: bool,
     now: Timestamp,
 }
 
-async fn seen(console: &Console, may_act: bool) -> Result<Seen, Broken> {
+async fn load_page(console: &Console, may_act: bool) -> Result<FleetPage, ErrorPage> {
     let open = MigrationFilter {
         open: Some(true),
         ..MigrationFilter::default()
@@ -64,9 +64,9 @@ async fn seen(console: &Console, may_act: bool) -> Result<Seen, Broken> {
         Some(_) => migrations::list(&console.plane, &open, None, MOVES).await?,
         None => Vec::new(),
     };
-    Ok(Seen {
-        hot: hot(console).await?,
-        ahead: console.ahead.look(console),
+    Ok(FleetPage {
+        hot: open_hotspots(console).await?,
+        ahead: console.forecasts.newest(console),
         snapshot: console.plane.fleet().snapshot(),
         figures: console.census.newest(),
         moves,
@@ -76,9 +76,9 @@ async fn seen(console: &Console, may_act: bool) -> Result<Seen, Broken> {
     })
 }
 
-/// Which shards are hot, by the rules.
-async fn hot(console: &Console) -> Result<BTreeMap<ShardId, String>, Broken> {
-    let open = ask::list(&console.plane, Some(true), None, None, HOTSPOTS).await?;
+/// The open hotspot of each shard.
+async fn open_hotspots(console: &Console) -> Result<BTreeMap<ShardId, String>, ErrorPage> {
+    let open = queries::list(&console.plane, Some(true), None, None, HOTSPOTS).await?;
     let mut hot = BTreeMap::new();
     for found in open.into_iter().map(|found| found.value) {
         for shard in found.shards {
@@ -92,13 +92,17 @@ async fn hot(console: &Console) -> Result<BTreeMap<ShardId, String>, Broken> {
 pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
-) -> Result<Response, Broken> {
-    let seen = seen(&console, visitor.may(ballast_domain::token::Role::Operator)).await?;
+) -> Result<Response, ErrorPage> {
+    let seen = load_page(
+        &console,
+        visitor.may(ballast_domain::token::AdminRole::Operator),
+    )
+    .await?;
     let main = html! {
         div class="head" {
             h1 { "Fleet" }
             div class="grow" {}
-            (key(console.plane.load().is_some()))
+            (legend(console.plane.load_monitor().is_some()))
         }
         @for (id, part) in seen.parts() {
             @if id == "fleet-columns" {
@@ -107,7 +111,7 @@ pub(super) async fn show(
                     section class="card w7" aria-labelledby="chart-rate" {
                         h2 id="chart-rate" { "Votes per second" }
                         div class="chart" data-chart="rate" {
-                            noscript { p class="small muted" { "It is drawn by a script. The figures of now are in the columns above." } }
+                            noscript { p class="small muted" { "Charts need JavaScript. The current figures are in the columns above." } }
                         }
                     }
                     section class="card tight w5" aria-labelledby="hottest" {
@@ -124,48 +128,51 @@ pub(super) async fn show(
     Ok(page.live("/console/live/fleet").show(&main))
 }
 
-/// The page as it changes.
+/// FleetSource updates of the page.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
-) -> Result<Response, Broken> {
-    let source = Live {
+) -> Result<Response, ErrorPage> {
+    let source = FleetSource {
         follow: console.census.follow(),
         console: console.clone(),
-        may_act: visitor.may(ballast_domain::token::Role::Operator),
+        may_act: visitor.may(ballast_domain::token::AdminRole::Operator),
         lines: None,
     };
-    streamed(&console, Right::Session(visitor.session), source)
+    stream_updates(&console, ViewerAccess::Session(visitor.session), source)
 }
 
-struct Live {
+struct FleetSource {
     console: Console,
-    follow: watch::Receiver<Arc<Fleet>>,
+    follow: watch::Receiver<Arc<FleetFigures>>,
     may_act: bool,
-    /// The shards of the chart, once it was sent.
+    /// The shards in the chart, once it has been sent.
     lines: Option<Vec<ShardId>>,
 }
 
-impl Source for Live {
-    async fn next(&mut self) -> Option<Vec<Told>> {
+impl Source for FleetSource {
+    async fn next(&mut self) -> Option<Vec<LiveUpdate>> {
         let first = self.lines.is_none();
         if !first {
             self.follow.changed().await.ok()?;
         }
-        let seen = seen(&self.console, self.may_act).await.ok()?;
+        let seen = load_page(&self.console, self.may_act).await.ok()?;
         let figures = seen.figures.clone();
-        let mut told = vec![Told::Parts(seen.parts())];
+        let mut told = vec![LiveUpdate::Parts(seen.parts())];
         match &self.lines {
             Some(lines) => {
                 let at = figures.at?;
                 let mut row = vec![json!(at.unix_ms() / 1_000)];
                 let rate = |id| figures.shards.get(id).map_or(0, |shard| shard.rate);
                 row.extend(lines.iter().map(|id| json!(rate(id))));
-                told.push(Told::Sample(json!({ "rate": row })));
+                told.push(LiveUpdate::Sample(json!({ "rate": row })));
             }
             None => {
                 let lines = lines(&figures);
-                told.push(Told::Charts(chart(&lines, &self.console.census.series())));
+                told.push(LiveUpdate::Charts(chart(
+                    &lines,
+                    &self.console.census.series(),
+                )));
                 self.lines = Some(lines);
             }
         }
@@ -173,8 +180,8 @@ impl Source for Live {
     }
 }
 
-/// The shards of the chart: those with the most to do.
-fn lines(figures: &Fleet) -> Vec<ShardId> {
+/// The busiest shards, for the chart.
+fn lines(figures: &FleetFigures) -> Vec<ShardId> {
     let mut shards: Vec<_> = figures.shards.iter().collect();
     shards.sort_by_key(|(_, shard)| std::cmp::Reverse(shard.rate));
     let mut lines: Vec<_> = shards
@@ -186,33 +193,33 @@ fn lines(figures: &Fleet) -> Vec<ShardId> {
     lines
 }
 
-fn chart(lines: &[ShardId], series: &[Sample]) -> Value {
+fn chart(lines: &[ShardId], series: &[RateSample]) -> Value {
     let x: Vec<i64> = series.iter().map(|sample| sample.at_ms / 1_000).collect();
     let line = |id| -> Vec<u64> {
-        let rate = |sample: &Sample| sample.rate.get(id).copied().unwrap_or(0);
+        let rate = |sample: &RateSample| sample.rate.get(id).copied().unwrap_or(0);
         series.iter().map(rate).collect()
     };
     let y: Vec<Vec<u64>> = lines.iter().map(line).collect();
     json!({ "rate": { "labels": lines, "x": x, "y": y } })
 }
 
-/// What the colours mean.
-fn key(measured: bool) -> Markup {
+/// The colour legend.
+fn legend(measured: bool) -> Markup {
     html! {
         div class="key" {
-            span { "A block is a tenant, as large as its votes in open polls." }
+            span { "Each block is a tenant; its size is its votes in open polls." }
             span { "0" }
             svg viewBox="0 0 168 10" aria-hidden="true" {
                 @for step in 0..8 {
                     rect class=(format!("h{step}")) x=(step * 21) width="21" height="10" {}
                 }
             }
-            span { @if measured { "half of what its shard can take" } @else { "4,000+ votes/s" } }
+            span { @if measured { "half of its shard's capacity" } @else { "4,000+ votes/s" } }
         }
     }
 }
 
-impl Seen {
+impl FleetPage {
     fn parts(&self) -> Vec<(&'static str, Markup)> {
         vec![
             (
@@ -223,7 +230,7 @@ impl Seen {
                     .unwrap_or_default(),
             ),
             ("fleet-strip", self.strip()),
-            ("fleet-moves", self.moving()),
+            ("fleet-moves", self.running_migrations()),
             ("fleet-columns", self.columns()),
             ("fleet-hot", self.hottest()),
         ]
@@ -234,7 +241,7 @@ impl Seen {
         known.cloned().unwrap_or_default()
     }
 
-    fn heat_of(&self, shard: &ShardId) -> Option<&Heat> {
+    fn shard_heat(&self, shard: &ShardId) -> Option<&Heat> {
         self.figures.shards.get(shard)?.heat.as_ref()
     }
 
@@ -262,22 +269,22 @@ impl Seen {
                     (short(votes))
                     @if !away.is_empty() { " " small { "without " (without(&away)) } }
                 } }
-                div { dt { "Tenant slices" } dd { (number(slices)) } }
+                div { dt { "Tenants" } dd { (number(slices)) } }
                 div { dt { "Shards" } dd {
                     (shards.len())
-                    @if !away.is_empty() { " " small { (badge("bad", &format!("{} away", away.len()))) } }
+                    @if !away.is_empty() { " " small { (badge("bad", &format!("{} unreachable", away.len()))) } }
                 } }
-                div { dt { "Moving now" } dd { (self.moves.len()) } }
+                div { dt { "Migrations running" } dd { (self.moves.len()) } }
             }
         }
     }
 
-    fn moving(&self) -> Markup {
+    fn running_migrations(&self) -> Markup {
         html! {
             @if !self.moves.is_empty() {
-                section class="card" aria-label="Moves under way" {
+                section class="card" aria-label="Running migrations" {
                     ul class="moving" {
-                        @for body in &self.moves { (moving(body)) }
+                        @for body in &self.moves { (migration_line(body)) }
                     }
                 }
                 br;
@@ -327,7 +334,7 @@ impl Seen {
             figures: &self.figures(shard),
             slices: self.slices(shard),
             hotspot: self.hot.get(&shard.shard_id).map(String::as_str),
-            ahead: self.ahead.of(&shard.shard_id),
+            ahead: self.ahead.shard(&shard.shard_id),
         }
         .show()
     }
@@ -335,12 +342,12 @@ impl Seen {
     fn spare(&self, spare: &[&Versioned<Shard>]) -> Markup {
         html! {
             section class="card tight" aria-label="Other shards" {
-                h2 { (number(spare.len() as u64)) " shards with less to do" }
+                h2 { (number(spare.len() as u64)) " less busy shards" }
                 div class="scroll" role="region" aria-label="Other shards" tabindex="0" {
                     table {
                         thead { tr {
                             th { "Shard" } th { "Region" } th { "State" }
-                            th class="num" { "Votes/s" } th class="num" { "Heat" } th class="num" { "Slices" } th class="num" { "On disk" }
+                            th class="num" { "Votes/s" } th class="num" { "Heat" } th class="num" { "Tenants" } th class="num" { "On disk" }
                             th { "Forecast" }
                         } }
                         tbody {
@@ -354,7 +361,7 @@ impl Seen {
                                     td class="num" { @match &figures.heat { Some(heat) => { (heat.percent) " %" } None => { "—" } } }
                                     td class="num" { (number(self.slices(&shard.value))) }
                                     td class="num" { (bytes(figures.usage.disk_bytes)) }
-                                    td class="small" { @if let Some(full) = self.ahead.of(&shard.value.shard_id) { (full.words()) } }
+                                    td class="small" { @if let Some(full) = self.ahead.shard(&shard.value.shard_id) { (full.words()) } }
                                 }
                             }
                         }
@@ -374,14 +381,14 @@ impl Seen {
             .iter()
             .flat_map(|(id, shard)| shard.tenants.iter().map(move |tenant| (id, tenant)))
             .collect();
-        // Equals keep their places from one drawing to the next.
+        // Ties are broken by name, so that rows keep their order between updates.
         tenants.sort_by(|(_, one), (_, two)| {
             (two.rate, two.votes, &one.tenant).cmp(&(one.rate, one.votes, &two.tenant))
         });
         tenants.truncate(HOTTEST);
         html! {
             @if tenants.is_empty() {
-                (nothing("No tenant has an open poll.", &html! { "Votes show here as they come in." }))
+                (nothing("No tenant has an open poll.", &html! { "Votes appear here as they arrive." }))
             } @else {
                 div class="scroll" role="region" aria-label="Hottest tenants" tabindex="0" {
                     table {
@@ -392,7 +399,7 @@ impl Seen {
                         tbody {
                             @for (shard, tenant) in tenants {
                                 tr {
-                                    td { (swatch(tenant.rate, self.heat_of(shard))) " " (names::tenant(&tenant.tenant)) }
+                                    td { (swatch(tenant.rate, self.shard_heat(shard))) " " (names::tenant(&tenant.tenant)) }
                                     td { (names::shard(shard)) }
                                     td class="num" { (number(tenant.rate)) }
                                     td class="num" { (number(tenant.votes)) }
@@ -406,7 +413,7 @@ impl Seen {
     }
 }
 
-/// What the figures leave out.
+/// The shards missing from the totals.
 fn without(away: &[&str]) -> String {
     match away {
         [one] => format!("{one}, which cannot be read"),
@@ -422,11 +429,11 @@ fn swatch(rate: u64, shard: Option<&Heat>) -> Markup {
     }
 }
 
-/// The state of a shard, where it is worth a word. One that cannot be looked
-/// at is away, whatever it should be.
+/// Badges for every state other than active and calm. A shard that cannot be
+/// read is shown as unreachable, whatever its recorded state.
 pub(super) fn state(shard: &Shard, away: bool) -> Markup {
     html! {
-        @if away { (badge("bad", "away")) " " }
+        @if away { (badge("bad", "unreachable")) " " }
         @match shard.state {
             ShardState::Active => {}
             ShardState::Draining => { (badge("warn", "draining")) }
@@ -436,8 +443,8 @@ pub(super) fn state(shard: &Shard, away: bool) -> Markup {
     }
 }
 
-/// A move in a line.
-pub(super) fn moving(body: &MigrationBody) -> Markup {
+/// A migration as one line.
+pub(super) fn migration_line(body: &MigrationBody) -> Markup {
     let moved = &body.migration.value;
     let told = &body.progress;
     let total = told.total.unwrap_or(0);
@@ -446,12 +453,12 @@ pub(super) fn moving(body: &MigrationBody) -> Markup {
         li {
             span {
                 (names::tenant(&moved.tenant_id)) " "
-                (names::way(&moved.from, &moved.to))
+                (names::route(&moved.from, &moved.to))
             }
             span class="small" {
                 a href=(format!("/console/moves/{}", moved.migration_id)) { (body.phase) } " "
                 (crate::page::words::status(body.status))
-                @if let Some(how_far) = machine::how_far(body) { " " span class="muted" { (how_far) } }
+                @if let Some(progress_text) = machine::progress_text(body) { " " span class="muted" { (progress_text) } }
             }
             (progress(told.done, total, &label))
         }

@@ -1,11 +1,13 @@
-//! Hotspots and plans: what is hot, why, what helps, and what is done.
+//! The lists of hotspots and plans.
 
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
-use ballast_control_plane::hotspots::records::{Hotspot, HotspotStatus, PlanRecord, PlanStatus};
-use ballast_control_plane::hotspots::{ask, plans};
+use ballast_control_plane::hotspots::records::{
+    HotspotRecord, HotspotStatus, PlanRecord, PlanStatus,
+};
+use ballast_control_plane::hotspots::{plans, queries};
 use ballast_control_plane::registry::typed::Versioned;
 use ballast_domain::{Result, ShardId, Timestamp};
 use maud::{Markup, html};
@@ -13,16 +15,16 @@ use maud::{Markup, html};
 use super::names;
 use crate::console::Console;
 use crate::fields::Fields;
-use crate::live::{Every, Parts, Right, streamed};
-use crate::page::error::Broken;
+use crate::live::{PageParts, PeriodicSource, ViewerAccess, stream_updates};
+use crate::page::error::ErrorPage;
 use crate::page::layout::Page;
 use crate::page::words::{badge, listing, moment, nothing};
 use crate::session::Visitor;
 
-/// Of each that are shown.
+/// Entries shown of each list.
 const SHOWN: u32 = 50;
 
-/// How often it is looked at.
+/// How often the page is rendered again.
 const EVERY: Duration = Duration::from_secs(2);
 
 /// The page.
@@ -30,24 +32,24 @@ pub(super) async fn list(
     State(console): State<Console>,
     visitor: Visitor,
     asked: Fields,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let shard: Option<ShardId> = asked.optional("shard")?;
-    let seen = seen(&console).await?;
+    let seen = load_page(&console).await?;
     let main = html! {
         div class="head" {
             h1 { "Hotspots" }
-            div id="hotspots-calm" { (seen.calm()) }
+            div id="hotspots-calm" { (seen.calm_badge()) }
         }
         (why_not_form(&console, shard.as_ref()))
         @if let Some(shard) = &shard { (why_not(&console, shard).await?) }
         div class="stack" {
             section class="card tight" aria-labelledby="found" {
-                h2 id="found" { "Found" }
-                div id="hotspots-found" { (found(&seen.hotspots, seen.now)) }
+                h2 id="found" { "Detected hotspots" }
+                div id="hotspots-found" { (hotspot_table(&seen.hotspots, seen.now)) }
             }
             section class="card tight" aria-labelledby="plans" {
                 h2 id="plans" { "Plans" }
-                div id="hotspots-plans" { (planned(&seen.plans, seen.now)) }
+                div id="hotspots-plans" { (plan_table(&seen.plans, seen.now)) }
             }
         }
     };
@@ -55,48 +57,48 @@ pub(super) async fn list(
     Ok(page.live("/console/live/hotspots").show(&main))
 }
 
-/// The page as it changes.
+/// Live updates of the page.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let asked = console.clone();
-    let source = Every::new(EVERY, move || {
+    let source = PeriodicSource::new(EVERY, move || {
         let console = asked.clone();
-        async move { seen(&console).await.ok().map(|seen| seen.parts()) }
+        async move { load_page(&console).await.ok().map(|seen| seen.parts()) }
     });
-    streamed(&console, Right::Session(visitor.session), source)
+    stream_updates(&console, ViewerAccess::Session(visitor.session), source)
 }
 
-/// All that changes on the page.
-struct Seen {
-    hotspots: Vec<Versioned<Hotspot>>,
+/// Everything that changes on the page.
+struct HotspotListPage {
+    hotspots: Vec<Versioned<HotspotRecord>>,
     plans: Vec<Versioned<PlanRecord>>,
     now: Timestamp,
 }
 
-async fn seen(console: &Console) -> Result<Seen> {
+async fn load_page(console: &Console) -> Result<HotspotListPage> {
     let plane = &console.plane;
-    Ok(Seen {
-        hotspots: ask::list(plane, None, None, None, SHOWN).await?,
+    Ok(HotspotListPage {
+        hotspots: queries::list(plane, None, None, None, SHOWN).await?,
         plans: plans::list(plane, None, None, SHOWN).await?,
         now: plane.now(),
     })
 }
 
-impl Seen {
-    fn parts(&self) -> Parts {
+impl HotspotListPage {
+    fn parts(&self) -> PageParts {
         vec![
-            ("hotspots-calm", self.calm()),
-            ("hotspots-found", found(&self.hotspots, self.now)),
-            ("hotspots-plans", planned(&self.plans, self.now)),
+            ("hotspots-calm", self.calm_badge()),
+            ("hotspots-found", hotspot_table(&self.hotspots, self.now)),
+            ("hotspots-plans", plan_table(&self.plans, self.now)),
         ]
     }
 
-    fn calm(&self) -> Markup {
+    fn calm_badge(&self) -> Markup {
         let mut all = self.hotspots.iter();
         let open = all.any(|it| it.value.status == HotspotStatus::Open);
-        html! { @if !open { (badge("good", "nothing is hot")) } }
+        html! { @if !open { (badge("good", "no open hotspots")) } }
     }
 }
 
@@ -105,7 +107,7 @@ fn why_not_form(console: &Console, chosen: Option<&ShardId>) -> Markup {
     html! {
         form class="filter" method="get" action="/console/hotspots" {
             div {
-                label for="shard" { "Why does nothing happen on" }
+                label for="shard" { "Explain why no action is taken on" }
                 select id="shard" name="shard" {
                     @for shard in snapshot.shards() {
                         @let id = &shard.value.shard_id;
@@ -113,15 +115,15 @@ fn why_not_form(console: &Console, chosen: Option<&ShardId>) -> Markup {
                     }
                 }
             }
-            button type="submit" { "Ask" }
+            button type="submit" { "Explain" }
         }
     }
 }
 
 async fn why_not(console: &Console, shard: &ShardId) -> Result<Markup> {
-    let told = ask::why_not(&console.plane, shard).await?;
+    let told = queries::why_not(&console.plane, shard).await?;
     Ok(html! {
-        section class="card" aria-label="Why nothing happens" {
+        section class="card" aria-label="Why no action is taken" {
             p { strong { (told.answer) } }
             @if !told.rules.is_empty() {
                 ul class="small" { @for rule in &told.rules { li { code { (rule.rule) } ": " (rule.words) } } }
@@ -138,15 +140,15 @@ pub(super) fn status(status: HotspotStatus) -> Markup {
     }
 }
 
-fn found(hotspots: &[Versioned<Hotspot>], now: Timestamp) -> Markup {
+fn hotspot_table(hotspots: &[Versioned<HotspotRecord>], now: Timestamp) -> Markup {
     if hotspots.is_empty() {
         return nothing(
-            "Nothing was ever too hot.",
-            &html! { "Rules are in the settings." },
+            "No hotspots so far.",
+            &html! { "The detection rules are in the settings." },
         );
     }
     let head = html! {
-        th { "Hotspot" } th { "Status" } th { "Shards" } th { "Cause" } th { "Cure" } th { "Plan" } th { "Since" }
+        th { "HotspotRecord" } th { "Status" } th { "Shards" } th { "Cause" } th { "Cure" } th { "Plan" } th { "Since" }
     };
     let rows = html! {
         @for Versioned { value: it, .. } in hotspots {
@@ -175,15 +177,15 @@ pub(super) fn plan_status(status: PlanStatus) -> Markup {
     badge(kind, status.name())
 }
 
-fn planned(plans: &[Versioned<PlanRecord>], now: Timestamp) -> Markup {
+fn plan_table(plans: &[Versioned<PlanRecord>], now: Timestamp) -> Markup {
     if plans.is_empty() {
         return nothing(
-            "There was never a plan.",
-            &html! { "One is made when something is hot and moving helps." },
+            "No plans so far.",
+            &html! { "Ballast makes a plan when moving tenants relieves a hotspot." },
         );
     }
     let head = html! {
-        th { "Plan" } th { "Status" } th { "What it does" } th { "Shards" } th { "Made" }
+        th { "Plan" } th { "Status" } th { "Action" } th { "Shards" } th { "Created" }
     };
     let rows = html! {
         @for Versioned { value: plan, .. } in plans {

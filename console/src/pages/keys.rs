@@ -1,36 +1,36 @@
-//! A tenant's keys: made, rotated, revoked. A secret is shown once, on the
-//! tenant's page that follows the form.
+//! A tenant's API keys: created, rotated, revoked. A secret is shown once, on the
+//! tenant's page after the form.
 
 use axum::response::Response;
 use ballast_control_plane::keys::{self, KeyBody, NewKey, NewKeyBody, Rotation};
-use ballast_domain::key::{KeyMode, KeyStatus, Scope};
+use ballast_domain::key::{KeyMode, KeyScope, KeyStatus};
 use ballast_domain::{KeyId, Result, TenantId};
 use maud::{Markup, html};
 
-use super::deed::Deed;
-use super::tenant::Seen;
+use super::deed::OperatorForm;
+use super::tenant::TenantPage;
 use crate::console::Console;
-use crate::page::error::Broken;
-use crate::page::flash::{done, shown_once};
-use crate::page::form::{self, Verb};
+use crate::page::error::ErrorPage;
+use crate::page::flash::{redirect_with_message, redirect_with_secret};
+use crate::page::form::{self, ActionForm};
 use crate::page::words::{badge, moment, nothing};
 use crate::session::Visitor;
 
-/// The keys, and what can be done with them.
-pub(super) fn part(console: &Console, visitor: &Visitor, seen: &Seen, may: bool) -> Markup {
+/// The keys and their actions.
+pub(super) fn part(console: &Console, visitor: &Visitor, seen: &TenantPage, may: bool) -> Markup {
     let tenant = &seen.tenant.value.tenant_id;
     html! {
         div class="head" {
             h2 id="keys" { "API keys" }
         }
         @if seen.keys.is_empty() {
-            (nothing("It has no keys.", &html! { "Without a key it can neither vote nor read." }))
+            (nothing("No API keys.", &html! { "Without a key the tenant can neither vote nor read." }))
         } @else {
             div class="scroll" role="region" aria-label="API keys" tabindex="0" {
                 table class="folds" {
                     thead { tr {
-                        th { "Key" } th { "Name" } th { "May" } th { "Status" } th { "Last used" }
-                        @if may { th { span class="sr" { "Acts" } } }
+                        th { "Key" } th { "Name" } th { "Scopes" } th { "Status" } th { "Last used" }
+                        @if may { th { span class="sr" { "Actions" } } }
                     } }
                     tbody {
                         @for key in &seen.keys { (row(console, visitor, tenant, key, may)) }
@@ -61,7 +61,7 @@ fn row(
             td {
                 (status(body.status))
                 @if let Some(ends) = key.expires_at.filter(|_| body.status == KeyStatus::Active) {
-                    " " span class="small muted" { "ends " (moment(ends, now)) }
+                    " " span class="small muted" { "expires " (moment(ends, now)) }
                 }
             }
             td class="nowrap" { @match body.last_used_at { Some(at) => { (moment(at, now)) } None => { "never" } } }
@@ -69,14 +69,14 @@ fn row(
                 td {
                     @if body.status == KeyStatus::Active {
                         div class="verbs" {
-                            (Verb { label: "Rotate", action: &action("rotate"), version, grave: false,
-                                tells: "A successor is made and shown once. This key works beside it for the overlap." }
+                            (ActionForm { label: "Rotate", action: &action("rotate"), version, grave: false,
+                                description: "Creates a successor, which is shown once. This key keeps working during the overlap." }
                                 .show(visitor, &html! {
-                                    label for=(format!("overlap-{}", key.key_id)) { "Overlap in seconds; as configured when empty" }
+                                    label for=(format!("overlap-{}", key.key_id)) { "Overlap in seconds (default: as configured)" }
                                     input id=(format!("overlap-{}", key.key_id)) name="overlap" inputmode="numeric" pattern="[0-9]*";
                                 }))
-                            (Verb { label: "Revoke", action: &action("revoke"), version, grave: true,
-                                tells: "The key stops working within a second, everywhere. This cannot be undone." }
+                            (ActionForm { label: "Revoke", action: &action("revoke"), version, grave: true,
+                                description: "The key stops working everywhere within a second. This cannot be undone." }
                                 .show(visitor, &html! {}))
                         }
                     }
@@ -86,7 +86,7 @@ fn row(
     }
 }
 
-fn scopes(scopes: &[Scope]) -> String {
+fn scopes(scopes: &[KeyScope]) -> String {
     let names: Vec<String> = scopes
         .iter()
         .filter_map(|scope| serde_json::to_value(scope).ok())
@@ -111,8 +111,8 @@ fn new(visitor: &Visitor, tenant: &TenantId) -> Markup {
                 (form::hidden(visitor))
                 label for="key-name" { "Name" }
                 input id="key-name" name="name" maxlength="200";
-                label class="tick" { input type="checkbox" name="test"; "For trying things out" }
-                label for="key-days" { "Days until it expires; never when empty" }
+                label class="tick" { input type="checkbox" name="test"; "Test key" }
+                label for="key-days" { "Expires after (days); empty for never" }
                 input id="key-days" name="days" inputmode="numeric" pattern="[0-9]*";
                 (form::reason("key"))
                 button type="submit" class="primary" { "Create" }
@@ -122,8 +122,8 @@ fn new(visitor: &Visitor, tenant: &TenantId) -> Markup {
 }
 
 /// Creates a key and shows it.
-pub(super) async fn create(deed: Deed<TenantId>) -> Result<Response, Broken> {
-    let Deed {
+pub(super) async fn create(deed: OperatorForm<TenantId>) -> Result<Response, ErrorPage> {
+    let OperatorForm {
         console,
         id: tenant,
         act,
@@ -136,12 +136,12 @@ pub(super) async fn create(deed: Deed<TenantId>) -> Result<Response, Broken> {
         ..NewKey::default()
     };
     let made = keys::create(&console.plane, &act.intent()?, &tenant, &new).await?;
-    Ok(shown(&console, &tenant, &made))
+    Ok(redirect_to_new_key(&console, &tenant, &made))
 }
 
-/// Makes a key's successor and shows it.
-pub(super) async fn rotate(deed: Deed<(TenantId, KeyId)>) -> Result<Response, Broken> {
-    let Deed {
+/// Creates a key's successor and shows it.
+pub(super) async fn rotate(deed: OperatorForm<(TenantId, KeyId)>) -> Result<Response, ErrorPage> {
+    let OperatorForm {
         console,
         id: (tenant, key),
         act,
@@ -152,12 +152,12 @@ pub(super) async fn rotate(deed: Deed<(TenantId, KeyId)>) -> Result<Response, Br
     };
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     let made = keys::rotate(&console.plane, &intent, &key, &if_match, &rotation).await?;
-    Ok(shown(&console, &tenant, &made))
+    Ok(redirect_to_new_key(&console, &tenant, &made))
 }
 
-/// Ends a key.
-pub(super) async fn revoke(deed: Deed<(TenantId, KeyId)>) -> Result<Response, Broken> {
-    let Deed {
+/// Revokes a key.
+pub(super) async fn revoke(deed: OperatorForm<(TenantId, KeyId)>) -> Result<Response, ErrorPage> {
+    let OperatorForm {
         console,
         id: (tenant, key),
         act,
@@ -165,15 +165,19 @@ pub(super) async fn revoke(deed: Deed<(TenantId, KeyId)>) -> Result<Response, Br
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     keys::revoke(&console.plane, &intent, &key, &if_match).await?;
     let to = format!("/console/tenants/{tenant}");
-    Ok(done(&console, &to, format!("Key {key} is revoked.")))
+    Ok(redirect_with_message(
+        &console,
+        &to,
+        format!("Key {key} is revoked."),
+    ))
 }
 
-/// Leads back to the tenant, where the secret is shown once.
-fn shown(console: &Console, tenant: &TenantId, made: &NewKeyBody) -> Response {
-    let mut said = "It is stored nowhere. Keep it now.".to_owned();
+/// Redirects to the tenant's page, which shows the secret once.
+fn redirect_to_new_key(console: &Console, tenant: &TenantId, made: &NewKeyBody) -> Response {
+    let mut said = "Copy it now: Ballast does not store it.".to_owned();
     if let Some(ends) = made.overlap_ends_at {
         said.push_str(&format!(" The old key stops working at {ends}."));
     }
     let to = format!("/console/tenants/{tenant}");
-    shown_once(console, &to, said, made.key.to_string())
+    redirect_with_secret(console, &to, said, made.key.to_string())
 }

@@ -1,4 +1,4 @@
-//! What a tenant may use.
+//! A tenant's limits.
 
 use axum::response::Response;
 use ballast_control_plane::registry::typed::Versioned;
@@ -7,9 +7,9 @@ use ballast_domain::tenant::Tenant;
 use ballast_domain::{Result, TenantId};
 use maud::{Markup, html};
 
-use super::deed::Deed;
-use crate::page::error::Broken;
-use crate::page::flash::done;
+use super::deed::OperatorForm;
+use crate::page::error::ErrorPage;
+use crate::page::flash::redirect_with_message;
 use crate::page::form;
 use crate::page::words::number;
 use crate::session::Visitor;
@@ -19,10 +19,10 @@ pub(super) fn part(visitor: &Visitor, tenant: &Versioned<Tenant>, may: bool) -> 
     let limits = &tenant.value.limits;
     let all = [
         ("votes", "Votes per second", limits.votes_per_second),
-        ("queries", "Queries at a time", limits.concurrent_queries),
+        ("queries", "Concurrent queries", limits.concurrent_queries),
         (
             "days",
-            "Days that closed polls are kept",
+            "Retention of closed polls (days)",
             limits.retention_days,
         ),
     ];
@@ -56,7 +56,9 @@ pub(super) fn part(visitor: &Visitor, tenant: &Versioned<Tenant>, may: bool) -> 
 }
 
 /// Sets the limits.
-pub(super) async fn set(Deed { console, id, act }: Deed<TenantId>) -> Result<Response, Broken> {
+pub(super) async fn set(
+    OperatorForm { console, id, act }: OperatorForm<TenantId>,
+) -> Result<Response, ErrorPage> {
     let limits = LimitsPatch {
         votes_per_second: Some(act.fields.optional("votes")?),
         concurrent_queries: Some(act.fields.optional("queries")?),
@@ -69,5 +71,5 @@ pub(super) async fn set(Deed { console, id, act }: Deed<TenantId>) -> Result<Res
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     tenants::update(&console.plane, &intent, &id, &if_match, &patch).await?;
     let to = format!("/console/tenants/{id}");
-    Ok(done(&console, &to, "The limits are set."))
+    Ok(redirect_with_message(&console, &to, "The limits are set."))
 }

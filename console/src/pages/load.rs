@@ -1,29 +1,29 @@
-//! Load over time: charts, and a heat map with a row for each shard.
+//! Load over time: charts, and a heat map with one row per shard.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
 use axum::response::Response;
-use ballast_control_plane::load::history::{self, LoadHistory, ShardPoint, Stretch};
-use ballast_control_plane::load::now::LoadFilter;
+use ballast_control_plane::load::current::LoadFilter;
+use ballast_control_plane::load::history::{self, LoadHistoryBody, ShardPoint, TimeRange};
 use ballast_domain::{Result, Timestamp};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
 use crate::console::Console;
 use crate::fields::Fields;
-use crate::live::{Every, Right, streamed};
-use crate::page::error::Broken;
+use crate::live::{PeriodicSource, ViewerAccess, stream_updates};
+use crate::page::error::ErrorPage;
 use crate::page::layout::Page;
 use crate::page::words::nothing;
 use crate::session::Visitor;
 
-/// Shards in a chart: the hottest.
+/// Shards per chart, hottest first.
 const LINES: usize = 8;
 /// Rows of the heat map.
 const ROWS: usize = 60;
-/// What can be looked at: its name and its length in minutes.
+/// The selectable time spans: name and length in minutes.
 const SPANS: [(&str, i64); 5] = [
     ("15 minutes", 15),
     ("hour", 60),
@@ -31,21 +31,21 @@ const SPANS: [(&str, i64); 5] = [
     ("day", 1_440),
     ("week", 10_080),
 ];
-/// A column and a row of the heat map, in its own units.
+/// Width of a column and height of a row of the heat map, in SVG units.
 const COLUMN: usize = 10;
 const ROW: usize = 16;
-/// How high a row is on the page: as high as its label.
+/// Height of a row on the page, equal to its label's height.
 const ROW_PIXELS: usize = 20;
 
-/// The stretch of time that a request asks for.
-pub(super) fn stretch(console: &Console, asked: &Fields) -> Result<Stretch> {
+/// The time range that a request asks for.
+pub(super) fn time_range(console: &Console, asked: &Fields) -> Result<TimeRange> {
     let minutes: i64 = asked.optional("minutes")?.unwrap_or(60);
     let to: Option<Timestamp> = asked.optional("to")?;
     let end = to.unwrap_or_else(|| console.plane.now());
     let from = asked.optional("from")?;
     let begin = end.unix_ms().saturating_sub(minutes.saturating_mul(60_000));
     let from = from.unwrap_or(Timestamp::from_unix_ms(begin));
-    Stretch::new(&console.plane, Some(from), to)
+    TimeRange::new(&console.plane, Some(from), to)
 }
 
 /// The page.
@@ -53,8 +53,8 @@ pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
     asked: Fields,
-) -> Result<Response, Broken> {
-    let past = past(&console, &asked).await?;
+) -> Result<Response, ErrorPage> {
+    let past = load_history(&console, &asked).await?;
     let minutes: i64 = asked.optional("minutes")?.unwrap_or(60);
     let main = html! {
         div class="head" {
@@ -69,14 +69,14 @@ pub(super) async fn show(
             }
         }
         section class="card" aria-labelledby="heat" {
-            h2 id="heat" { "Heat, shard by shard" }
+            h2 id="heat" { "Heat by shard" }
             div id="load-heat" { (heat_map(&past)) }
         }
         br;
         div class="grid" id="load-charts" { (charts(&past)) }
     };
     let page = Page::new(&console, &visitor, "Load").with_charts();
-    // What is long over does not change.
+    // A range in the past does not change.
     let page = match asked.filled("to") {
         Some(_) => page,
         None => page.live(format!(
@@ -87,40 +87,39 @@ pub(super) async fn show(
     Ok(page.show(&main))
 }
 
-/// The page as it changes: the longer the stretch, the less one moment more
-/// is seen.
+/// Live updates: the longer the range, the less often it is redrawn.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
     asked: Fields,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let minutes: u64 = asked.optional("minutes")?.unwrap_or(60);
     let every = Duration::from_secs((minutes / 6).clamp(5, 300));
     let asked = Arc::new((console.clone(), asked));
-    let source = Every::new(every, move || {
+    let source = PeriodicSource::new(every, move || {
         let asked = asked.clone();
         async move {
-            let past = past(&asked.0, &asked.1).await.ok()?;
+            let past = load_history(&asked.0, &asked.1).await.ok()?;
             Some(vec![
                 ("load-heat", heat_map(&past)),
                 ("load-charts", charts(&past)),
             ])
         }
     });
-    streamed(&console, Right::Session(visitor.session), source)
+    stream_updates(&console, ViewerAccess::Session(visitor.session), source)
 }
 
-async fn past(console: &Console, asked: &Fields) -> Result<LoadHistory> {
+async fn load_history(console: &Console, asked: &Fields) -> Result<LoadHistoryBody> {
     let filter = LoadFilter {
         shard: None,
         tenant: None,
         tenants_max: Some(1),
     };
-    let stretch = stretch(console, asked)?;
+    let stretch = time_range(console, asked)?;
     history::show(&console.plane, stretch, None, filter).await
 }
 
-fn charts(past: &LoadHistory) -> Markup {
+fn charts(past: &LoadHistoryBody) -> Markup {
     let plot = |id: &str, title: &str, of: fn(&ShardPoint) -> Option<f64>| {
         html! {
             section class="card w6" aria-labelledby=(id) {
@@ -132,21 +131,21 @@ fn charts(past: &LoadHistory) -> Markup {
     html! {
         (plot("votes", "Votes per second", |point| Some(point.rates.votes_per_second)))
         (plot("queries", "Queries per second", |point| Some(point.rates.queries_per_second)))
-        (plot("vote-p99", "How long votes take: 99 % are done within, in ms", |point| point.vote_latency.map(|latency| latency.p99)))
-        (plot("vote-p50", "How long votes take: half are done within, in ms", |point| point.vote_latency.map(|latency| latency.p50)))
-        (plot("query-p99", "How long queries take: 99 % are done within, in ms", |point| point.query_latency.map(|latency| latency.p99)))
-        (plot("storage", "Stored, in MiB", |point| point.rates.storage_bytes.map(|bytes| bytes / 1_048_576.0)))
+        (plot("vote-p99", "Vote latency, p99 (ms)", |point| point.vote_latency.map(|latency| latency.p99)))
+        (plot("vote-p50", "Vote latency, p50 (ms)", |point| point.vote_latency.map(|latency| latency.p50)))
+        (plot("query-p99", "Query latency, p99 (ms)", |point| point.query_latency.map(|latency| latency.p99)))
+        (plot("storage", "Storage (MiB)", |point| point.rates.storage_bytes.map(|bytes| bytes / 1_048_576.0)))
         section class="card w6" aria-labelledby="skew" {
-            h2 id="skew" { "Skew: the busiest shard beside the average" }
-            (drawn("skew-chart", &skew(past)))
+            h2 id="skew" { "Skew: busiest shard relative to the average" }
+            (chart_or_empty("skew-chart", &skew(past)))
         }
         (plot("errors", "Errors per second", |point| Some(point.rates.errors_per_second)))
     }
 }
 
-/// A chart of one figure, with a line for each of the hottest shards.
+/// A chart of one metric, with a line for each of the hottest shards.
 pub(super) fn chart(
-    past: &LoadHistory,
+    past: &LoadHistoryBody,
     id: &str,
     of: impl Fn(&ShardPoint) -> Option<f64>,
 ) -> Markup {
@@ -170,23 +169,23 @@ pub(super) fn chart(
         "x": times.iter().map(|ms| ms / 1_000).collect::<Vec<_>>(),
         "y": shards.iter().map(|shard| line(&shard.points)).collect::<Vec<_>>(),
     });
-    drawn(id, &data)
+    chart_or_empty(id, &data)
 }
 
-/// A chart, or that there is nothing to draw.
-pub(super) fn drawn(id: &str, data: &Value) -> Markup {
+/// A chart, or a note that there is no data.
+pub(super) fn chart_or_empty(id: &str, data: &Value) -> Markup {
     let empty = data["x"].as_array().is_none_or(Vec::is_empty);
     html! {
-        @if empty { (nothing("Nothing is recorded of it yet.", &html! {})) }
+        @if empty { (nothing("No data recorded yet.", &html! {})) }
         @else {
             div class="chart" id=(id) data-series=(data.to_string()) {
-                noscript { p class="small muted" { "It is drawn by a script. " (newest(data)) } }
+                noscript { p class="small muted" { "Charts need JavaScript. " (newest(data)) } }
             }
         }
     }
 }
 
-/// The newest figure of each line, for those without scripts.
+/// The newest value of each line, for browsers without scripts.
 fn newest(data: &Value) -> String {
     let labels = data["labels"].as_array().into_iter().flatten();
     let lines = data["y"].as_array().into_iter().flatten();
@@ -197,8 +196,8 @@ fn newest(data: &Value) -> String {
     format!("Newest: {}.", told.collect::<Vec<_>>().join(", "))
 }
 
-/// Every moment that any shard has a point at.
-fn times(past: &LoadHistory) -> Vec<i64> {
+/// Every timestamp at which any shard has a point.
+fn times(past: &LoadHistoryBody) -> Vec<i64> {
     let points = past.shards.iter().flat_map(|shard| &shard.points);
     let mut times: Vec<i64> = points.map(|point| point.at.unix_ms()).collect();
     times.sort_unstable();
@@ -206,8 +205,8 @@ fn times(past: &LoadHistory) -> Vec<i64> {
     times
 }
 
-/// How much more the busiest shard has to do than the average one.
-fn skew(past: &LoadHistory) -> Value {
+/// The busiest shard's votes per second relative to the average.
+fn skew(past: &LoadHistoryBody) -> Value {
     let times = times(past);
     let at = |time: i64| {
         let rates = past.shards.iter().filter_map(|shard| {
@@ -231,12 +230,12 @@ fn skew(past: &LoadHistory) -> Value {
     })
 }
 
-/// A row for each shard, a column for each moment, as hot as it was.
-pub(super) fn heat_map(past: &LoadHistory) -> Markup {
+/// The heat map: a row per shard, a column per timestamp, coloured by heat.
+pub(super) fn heat_map(past: &LoadHistoryBody) -> Markup {
     let times = times(past);
     if times.is_empty() {
         return nothing(
-            "Nothing is recorded of this time.",
+            "No load is recorded for this time.",
             &html! { "Load is recorded while Ballast runs." },
         );
     }
@@ -250,9 +249,9 @@ pub(super) fn heat_map(past: &LoadHistory) -> Markup {
                 @for (row, shard) in rows.iter().enumerate() {
                     @for point in &shard.points {
                         @if let Ok(column) = times.binary_search(&point.at.unix_ms()) {
-                            rect class=(format!("h{}", step(point.rates.heat))) x=(column * COLUMN) y=(row * ROW + 1)
+                            rect class=(format!("h{}", heat_step(point.rates.heat))) x=(column * COLUMN) y=(row * ROW + 1)
                                 width=(COLUMN) height=(ROW - 2)
-                                data-tip=(format!("{} at {}: {:.0} % of what it can do, {:.0} votes/s",
+                                data-tip=(format!("{} at {}: {:.0} % of capacity, {:.0} votes/s",
                                     shard.shard_id, point.at, point.rates.heat * 100.0, point.rates.votes_per_second)) {}
                         }
                     }
@@ -265,11 +264,11 @@ pub(super) fn heat_map(past: &LoadHistory) -> Markup {
             }
         }
         div class="key" {
-            span { "0 % of what a shard can do" }
+            span { "0 % of capacity" }
             svg viewBox="0 0 168 10" aria-hidden="true" {
                 @for step in 0..8 { rect class=(format!("h{step}")) x=(step * 21) width="21" height="10" {} }
             }
-            span { "90 % and more" }
+            span { "90 % or more" }
         }
         @if past.shards.len() > ROWS { p class="small muted" { "and " (past.shards.len() - ROWS) " more shards" } }
     }
@@ -284,8 +283,8 @@ fn clock(ms: i64) -> String {
     }
 }
 
-/// The colour of a heat from 0 to 1.
-pub(super) fn step(heat: f64) -> u8 {
+/// The colour step of a heat value from 0 to 1.
+pub(super) fn heat_step(heat: f64) -> u8 {
     match heat {
         0.9.. => 7,
         0.8.. => 6,
@@ -303,14 +302,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn without_scripts_there_are_the_newest_figures() {
+    fn without_scripts_the_newest_values_are_shown() {
         let data = json!({ "labels": ["a", "b"], "x": [1, 2], "y": [[1.0, 2.5], [3.0, null]] });
-        let shown = drawn("it", &data).into_string();
+        let shown = chart_or_empty("it", &data).into_string();
         assert!(shown.contains("<noscript>") && shown.contains("Newest: a 2.5, b 3.0."));
     }
 
     #[test]
-    fn times_say_which_zone_they_are_of() {
+    fn times_name_their_zone() {
         assert_eq!(clock(0), "01-01 00:00 UTC");
     }
 }

@@ -96,7 +96,7 @@ mod tests {
     fn progress_is_formatted() {
         assert_eq!(format_progress(3, 8, (0, None), None), "step 3 of 8");
         assert_eq!(
-            far(3, 8, (630, Some(1_000)), Some(12)),
+            format_progress(3, 8, (630, Some(1_000)), Some(12)),
             "step 3 of 8, 63 % of this step, 12 s left"
         );
         let window = format_progress(7, 8, (60, Some(7_200)), Some(7_140));

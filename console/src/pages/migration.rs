@@ -1,5 +1,5 @@
-//! A move: its state machine with the live position, its figures, what can be
-//! asked of it, and its certificate.
+//! A migration: its state machine with the current state, its figures, its actions, and
+//! its certificate.
 
 use std::time::Duration;
 
@@ -7,54 +7,54 @@ use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ballast_control_plane::migrations;
-use ballast_control_plane::migrations::ask::{self, Ask};
-use ballast_control_plane::migrations::body::{MigrationBody, move_id};
+use ballast_control_plane::migrations::body::{MigrationBody, parse_migration_id};
+use ballast_control_plane::migrations::commands::{self, MigrationCommand};
 use ballast_control_plane::workflows::executions;
-use ballast_domain::certificate::{Signed, VotesProved};
-use ballast_domain::migration::{Finding, Migration, Stage, Word};
-use ballast_domain::moving::MoveId;
-use ballast_domain::token::Role;
+use ballast_domain::certificate::{SignedCertificate, VoteProof};
+use ballast_domain::migration::{Migration, MigrationFinding, MigrationStage, OperatorRequest};
+use ballast_domain::moving::MigrationId;
+use ballast_domain::token::AdminRole;
 use ballast_domain::{Error, ErrorCode, Result, Timestamp};
 use ballast_state_machines::core::HistoryEvent;
 use ballast_state_machines::store::HistoryQuery;
 use maud::{Markup, html};
 
-use super::machine::how_far;
+use super::machine::progress_text;
 use super::{machine, names};
-use crate::act::Act;
+use crate::act::FormSubmission;
 use crate::console::Console;
-use crate::live::{Right, Source, Told, streamed};
-use crate::page::error::Broken;
-use crate::page::flash::done;
-use crate::page::form::Verb;
+use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
+use crate::page::error::ErrorPage;
+use crate::page::flash::redirect_with_message;
+use crate::page::form::ActionForm;
 use crate::page::layout::Page;
 use crate::page::words::{bytes, moment, number, progress, span, status};
 use crate::session::Visitor;
 use crate::story::Story;
 
-/// Events of the history that are looked at.
+/// History events read.
 const HISTORY: usize = 1_000;
-/// How often it is looked at a move while nothing is written of it.
+/// How often the page is rendered again while the registry does not change.
 const EVERY: Duration = Duration::from_millis(300);
 
-/// All that the page shows.
-struct Seen {
+/// Everything the page shows.
+struct MigrationPage {
     body: MigrationBody,
     history: Vec<HistoryEvent>,
     story: Option<Story>,
     now: Timestamp,
 }
 
-async fn seen(console: &Console, id: &MoveId) -> Result<Seen> {
+async fn load_page(console: &Console, id: &MigrationId) -> Result<MigrationPage> {
     let body = migrations::show(&console.plane, id).await?;
     let query = HistoryQuery {
         after: None,
         newest_first: false,
         limit: HISTORY,
     };
-    // An execution that is long over is forgotten; its move is not.
+    // The history of an old execution may have been deleted; the migration's record is kept.
     let told = executions::history(&console.plane, &body.execution_id, &query).await;
-    Ok(Seen {
+    Ok(MigrationPage {
         history: told.map(|told| told.events).unwrap_or_default(),
         story: console.story(),
         now: console.plane.now(),
@@ -67,11 +67,11 @@ pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
     Path(id): Path<String>,
-) -> Result<Response, Broken> {
-    let seen = seen(&console, &move_id(&id)?).await?;
+) -> Result<Response, ErrorPage> {
+    let seen = load_page(&console, &parse_migration_id(&id)?).await?;
     let moved = &seen.body.migration.value;
     let title = format!("{}: {} → {}", moved.tenant_id, moved.from, moved.to);
-    let parts = seen.parts(visitor.may(Role::Operator).then_some(&visitor));
+    let parts = seen.parts(visitor.may(AdminRole::Operator).then_some(&visitor));
     let part = |wanted: &str| {
         parts
             .iter()
@@ -102,36 +102,36 @@ pub(super) async fn show(
     Ok(page.show(&main))
 }
 
-/// The page as it changes.
+/// MigrationSource updates of the page.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
     Path(id): Path<String>,
-) -> Result<Response, Broken> {
-    let id = move_id(&id)?;
-    // It is refused before anything is sent if there is none.
+) -> Result<Response, ErrorPage> {
+    let id = parse_migration_id(&id)?;
+    // An unknown ID is rejected before the stream starts.
     migrations::show(&console.plane, &id).await?;
-    let right = Right::Session(visitor.session.clone());
-    let source = Live {
+    let right = ViewerAccess::Session(visitor.session.clone());
+    let source = MigrationSource {
         console: console.clone(),
         visitor,
         id,
         first: true,
         over: false,
     };
-    streamed(&console, right, source)
+    stream_updates(&console, right, source)
 }
 
-struct Live {
+struct MigrationSource {
     console: Console,
     visitor: Visitor,
-    id: MoveId,
+    id: MigrationId,
     first: bool,
     over: bool,
 }
 
-impl Source for Live {
-    async fn next(&mut self) -> Option<Vec<Told>> {
+impl Source for MigrationSource {
+    async fn next(&mut self) -> Option<Vec<LiveUpdate>> {
         if self.over {
             return None;
         }
@@ -141,12 +141,12 @@ impl Source for Live {
             let _ = tokio::time::timeout(EVERY, registry.wait_past(revision)).await;
         }
         self.first = false;
-        let seen = seen(&self.console, &self.id).await.ok()?;
+        let seen = load_page(&self.console, &self.id).await.ok()?;
         self.over = seen.is_over();
-        let may = self.visitor.may(Role::Operator);
-        let mut told = vec![Told::Parts(seen.parts(may.then_some(&self.visitor)))];
+        let may = self.visitor.may(AdminRole::Operator);
+        let mut told = vec![LiveUpdate::Parts(seen.parts(may.then_some(&self.visitor)))];
         if self.over {
-            told.push(Told::End);
+            told.push(LiveUpdate::End);
         }
         Some(told)
     }
@@ -157,11 +157,11 @@ pub(super) async fn certificate(
     State(console): State<Console>,
     _: Visitor,
     Path(id): Path<String>,
-) -> Result<Response, Broken> {
-    let id = move_id(&id)?;
+) -> Result<Response, ErrorPage> {
+    let id = parse_migration_id(&id)?;
     let found = migrations::get(&console.plane, &id).await?;
     let Some(signed) = found.value.certificate else {
-        let detail = format!("move {id} has no certificate: it is not over");
+        let detail = format!("migration {id} has no certificate yet: it has not ended");
         return Err(Error::new(ErrorCode::NotFound, detail).into());
     };
     let text = serde_json::to_string(&signed)
@@ -174,126 +174,142 @@ pub(super) async fn certificate(
     Ok((headers, text).into_response())
 }
 
-/// What can be asked of a move: its word in paths, what is on the button, what
-/// it does, and whether it cannot be undone.
-const VERBS: [(Ask, &str, &str, &str, bool); 8] = [
+/// The actions on a migration: path segment, label, description, and whether the action
+/// cannot be undone.
+const ACTIONS: [(MigrationCommand, &str, &str, &str, bool); 8] = [
     (
-        Ask::Approve,
+        MigrationCommand::Approve,
         "approve",
         "Approve",
-        "It may begin, although it is large.",
+        "Allows this large migration to begin.",
         false,
     ),
     (
-        Ask::Pause,
+        MigrationCommand::Pause,
         "pause",
         "Pause",
-        "It does not go on for now. Nothing that it holds keeps votes out.",
+        "Pauses the migration. Voting continues.",
         false,
     ),
-    (Ask::Resume, "resume", "Resume", "It goes on.", false),
     (
-        Ask::Complete,
+        MigrationCommand::Resume,
+        "resume",
+        "Resume",
+        "Resumes the migration.",
+        false,
+    ),
+    (
+        MigrationCommand::Complete,
         "complete",
         "Complete",
-        "The window ends now: the source's copy is removed, and there is no way back.",
+        "Ends the migration window now: the source's copy is removed, and the migration can no longer be reversed.",
         true,
     ),
     (
-        Ask::WithoutSource,
+        MigrationCommand::WithoutSource,
         "complete-without-source",
         "Complete without source",
-        "The window ends although the source is away: its copy is removed when it answers again, \
-         and there is no way back.",
+        "Ends the migration window although the source is unreachable: its copy is removed when it is back, \
+         and the migration can no longer be reversed.",
         true,
     ),
     (
-        Ask::Reverse,
+        MigrationCommand::Reverse,
         "reverse",
         "Reverse",
-        "The slice is brought back to where it was, with all votes.",
+        "Moves the tenant back to the source shard, with all votes.",
         true,
     ),
     (
-        Ask::AcceptLoss,
+        MigrationCommand::AcceptLoss,
         "accept-loss",
         "Accept loss",
-        "The slice is brought back without its target, which is away for good: votes that only \
-         the target has are given up. A reason is needed.",
+        "Moves the tenant back without the target, which is lost for good: votes that only \
+         the target has are lost. A reason is required.",
         true,
     ),
     (
-        Ask::Cancel,
+        MigrationCommand::Cancel,
         "cancel",
         "Cancel",
-        "It is called off: everything is as it was.",
+        "Cancels the migration: the tenant stays on the source shard.",
         true,
     ),
 ];
 
-/// Who may ask this.
-fn role_for(ask: Ask) -> Role {
+/// The role that an action needs.
+fn role_for(ask: MigrationCommand) -> AdminRole {
     match ask {
-        Ask::AcceptLoss => Role::Admin,
-        _ => Role::Operator,
+        MigrationCommand::AcceptLoss => AdminRole::Admin,
+        _ => AdminRole::Operator,
     }
 }
 
-/// Whether it makes sense to ask this now. The control plane decides.
-fn makes_sense(moved: &Migration, ask: Ask) -> bool {
-    let before = matches!(moved.stage, Stage::Asked | Stage::Admitted);
-    let window = moved.stage == Stage::CutOver;
+/// Whether an action is offered in the current state. The control plane decides whether
+/// it is allowed.
+fn is_offered(moved: &Migration, ask: MigrationCommand) -> bool {
+    let before = matches!(
+        moved.stage,
+        MigrationStage::Asked | MigrationStage::Admitted
+    );
+    let window = moved.stage == MigrationStage::CutOver;
     let going_back = moved.asked.back.is_some();
     let paused = moved.asked.paused.is_some();
     match ask {
-        Ask::Approve => moved.terms.needs_approval && before && moved.asked.approved.is_none(),
-        Ask::Pause => (before || window) && !paused && !going_back,
-        Ask::Resume => !moved.is_over() && paused,
-        Ask::Complete => window && !going_back && moved.asked.complete.is_none(),
-        Ask::Reverse => window && !going_back,
-        // Only where it waits already: it must not be the easy way.
-        Ask::AcceptLoss => {
+        MigrationCommand::Approve => {
+            moved.terms.needs_approval && before && moved.asked.approved.is_none()
+        }
+        MigrationCommand::Pause => (before || window) && !paused && !going_back,
+        MigrationCommand::Resume => !moved.is_over() && paused,
+        MigrationCommand::Complete => window && !going_back && moved.asked.complete.is_none(),
+        MigrationCommand::Reverse => window && !going_back,
+        // Only while the migration waits for the target: accepting loss must not be the easy way.
+        MigrationCommand::AcceptLoss => {
             window && moved.waiting_for.is_some() && moved.asked.accept_loss.is_none()
         }
-        Ask::Cancel => before && !going_back,
-        Ask::WithoutSource => {
+        MigrationCommand::Cancel => before && !going_back,
+        MigrationCommand::WithoutSource => {
             window
                 && !going_back
                 && moved.waiting_for.is_some()
                 && moved.asked.without_source.is_none()
         }
-        // For the command line.
-        Ask::Discard => false,
+        // Only offered on the command line.
+        MigrationCommand::Discard => false,
     }
 }
 
-/// Asks something of a move.
+/// Requests an action on a migration.
 pub(super) async fn ask(
     State(console): State<Console>,
     Path((id, verb)): Path<(String, String)>,
-    act: Act,
-) -> Result<Response, Broken> {
-    let id = move_id(&id)?;
-    let Some((what, _, label, ..)) = VERBS.into_iter().find(|(_, name, ..)| *name == verb) else {
-        act.visitor.at_least(Role::Operator)?;
-        return Err(Error::new(ErrorCode::NotFound, "there is no such page").into());
+    act: FormSubmission,
+) -> Result<Response, ErrorPage> {
+    let id = parse_migration_id(&id)?;
+    let Some((what, _, label, ..)) = ACTIONS.into_iter().find(|(_, name, ..)| *name == verb) else {
+        act.visitor.at_least(AdminRole::Operator)?;
+        return Err(Error::new(ErrorCode::NotFound, "no such page").into());
     };
     act.visitor.at_least(role_for(what))?;
-    // What is asked fits whatever has become of it meanwhile, or is refused.
+    // The control plane checks the action against the current state, so no version is needed.
     let any = ballast_control_plane::change::IfMatch::Any;
-    ask::ask(&console.plane, &act.intent()?, &id, &any, what).await?;
+    commands::apply_command(&console.plane, &act.intent()?, &id, &any, what).await?;
     let to = format!("/console/moves/{id}");
-    Ok(done(&console, &to, format!("{label}: asked for.")))
+    Ok(redirect_with_message(
+        &console,
+        &to,
+        format!("{label}: requested."),
+    ))
 }
 
-impl Seen {
-    /// Whether the page changes no more: a story may go on after its move.
+impl MigrationPage {
+    /// Whether the page no longer changes. A demonstration may continue after its migration.
     fn is_over(&self) -> bool {
         let told = self.story.as_ref().is_none_or(Story::is_over);
         self.body.status.is_end() && told
     }
 
-    /// The parts of the page; `visitor` when it may act.
+    /// The parts of the page; `visitor` is set if actions are allowed.
     fn parts(&self, visitor: Option<&Visitor>) -> Vec<(&'static str, Markup)> {
         let moved = &self.body.migration.value;
         vec![
@@ -305,7 +321,10 @@ impl Seen {
                     .unwrap_or_default(),
             ),
             ("move-head", self.head()),
-            ("move-machine", machine::drawn(&self.body, &self.entered())),
+            (
+                "move-machine",
+                machine::diagram(&self.body, &self.entered()),
+            ),
             ("move-phase", self.phase()),
             (
                 "move-verbs",
@@ -314,8 +333,8 @@ impl Seen {
                     .unwrap_or_default(),
             ),
             ("move-figures", self.figures()),
-            ("move-certificate", certified(moved)),
-            ("move-history", self.told()),
+            ("move-certificate", certificate_card(moved)),
+            ("move-history", self.history_table()),
         ]
     }
 
@@ -332,7 +351,7 @@ impl Seen {
         html! {
             div class="head" {
                 h1 { (names::tenant(&moved.tenant_id)) @if moved.slice > 0 { " slice " (moved.slice) } }
-                span { (names::way(&moved.from, &moved.to)) }
+                span { (names::route(&moved.from, &moved.to)) }
                 span id="move-status" { (status(self.body.status)) }
                 span class="muted mono small" { (moved.migration_id) }
             }
@@ -349,7 +368,7 @@ impl Seen {
                 @if !self.body.status.is_end() {
                     (progress(told.done, total, "Progress of this step"))
                     p class="small" {
-                        @if let Some(how_far) = how_far(&self.body) { strong { (how_far) } " · " }
+                        @if let Some(text) = progress_text(&self.body) { strong { (text) } " · " }
                         (number(told.done)) @if total > 0 { " of " (number(total)) } " " (told.unit)
                         @if let Some(rate) = told.per_second { " · " (number(rate)) " per second" }
                     }
@@ -358,24 +377,24 @@ impl Seen {
                 @if let Some(ended) = &moved.ended {
                     p { (moment(ended.at, self.now)) @if let Some(why) = &ended.why { ": " (why) } }
                 }
-                (asked_so_far(moved, self.now))
+                (requests_so_far(moved, self.now))
             }
         }
     }
 
     fn verbs(&self, visitor: &Visitor) -> Markup {
         let moved = &self.body.migration.value;
-        let fitting: Vec<_> = VERBS
+        let fitting: Vec<_> = ACTIONS
             .into_iter()
-            .filter(|(what, ..)| makes_sense(moved, *what) && visitor.may(role_for(*what)))
+            .filter(|(what, ..)| is_offered(moved, *what) && visitor.may(role_for(*what)))
             .collect();
         html! {
             @if !fitting.is_empty() {
-                section class="card" aria-label="What can be done" {
+                section class="card" aria-label="Actions" {
                     div class="verbs" {
-                        @for (_, name, label, tells, grave) in fitting {
-                            (Verb { label, action: &format!("/console/moves/{}/{name}", moved.migration_id),
-                                tells, grave, version: None }.show(visitor, &html! {}))
+                        @for (_, name, label, description, grave) in fitting {
+                            (ActionForm { label, action: &format!("/console/moves/{}/{name}", moved.migration_id),
+                                description, grave, version: None }.show(visitor, &html! {}))
                         }
                     }
                 }
@@ -389,27 +408,27 @@ impl Seen {
         let expected = moved.price.as_ref();
         html! {
             section class="card" aria-labelledby="figures" {
-                h2 id="figures" { "Measured" }
+                h2 id="figures" { "Figures" }
                 dl class="strip" {
-                    div { dt { "Nobody could vote for" } dd id="move-pause" {
+                    div { dt { "Write pause" } dd id="move-pause" {
                         @match figures.pause_ms { Some(ms) => { (ms) " ms" } None => { "—" } }
                         @if let Some(price) = expected { " " small { "expected " (price.pause_ms) " ms" } }
                     } }
-                    div { dt { "Rows carried" } dd { (number(figures.rows))
-                        @if let Some(price) = expected { " " small { (carried(figures.rows, price.rows)) } } } }
-                    div { dt { "Bytes carried" } dd { (bytes(figures.bytes)) } }
-                    div { dt { "Both sides compared" } dd { (number(figures.compared)) } }
+                    div { dt { "Rows copied" } dd { (number(figures.rows))
+                        @if let Some(price) = expected { " " small { (expected_rows(figures.rows, price.rows)) } } } }
+                    div { dt { "Bytes copied" } dd { (bytes(figures.bytes)) } }
+                    div { dt { "Rows compared" } dd { (number(figures.compared)) } }
                     div { dt { "Differences" } dd { (number(figures.differences)) } }
                     div { dt { "Stragglers" } dd { (number(figures.stragglers)) } }
                 }
                 dl class="kv" {
-                    dt { "Asked for" } dd { (moment(moved.requested_at, self.now)) " by " (moved.actor)
+                    dt { "Requested" } dd { (moment(moved.requested_at, self.now)) " by " (moved.actor)
                         @if let Some(reason) = &moved.reason { ": " (reason) } }
-                    @if let Some(at) = figures.copying_since { dt { "Copies since" } dd { (moment(at, self.now)) } }
+                    @if let Some(at) = figures.copying_since { dt { "Copying since" } dd { (moment(at, self.now)) } }
                     @if let Some(at) = figures.cut_over_at { dt { "Cut over" } dd { (moment(at, self.now)) } }
-                    dt { "Window" } dd { (span(moved.terms.window_ms)) " with both sides" }
-                    @if let Some(most) = moved.terms.max_pause_ms { dt { "Pause budget" } dd { (most) " ms"
-                        @if figures.put_off > 0 { ", put off " (figures.put_off) " times" } } }
+                    dt { "Migration window" } dd { (span(moved.terms.window_ms)) }
+                    @if let Some(most) = moved.terms.max_pause_ms { dt { "Maximum write pause" } dd { (most) " ms"
+                        @if figures.put_off > 0 { ", postponed " (figures.put_off) @if figures.put_off == 1 { " time" } @else { " times" } } } }
                     @if figures.repaired > 0 { dt { "Repaired" } dd { (number(figures.repaired)) " rows" } }
                 }
                 @if !moved.findings.is_empty() { (findings(&moved.findings, self.now)) }
@@ -417,7 +436,7 @@ impl Seen {
         }
     }
 
-    fn told(&self) -> Markup {
+    fn history_table(&self) -> Markup {
         let told = self.history.iter().filter(|event| is_entry(event));
         let told: Vec<_> = told.collect();
         let skipped = told.len().saturating_sub(200);
@@ -425,10 +444,10 @@ impl Seen {
             @if !told.is_empty() {
                 section class="card tight" aria-labelledby="history" {
                     details class="more" {
-                        summary id="history" { "States entered so far: " (number(told.len() as u64)) }
+                        summary id="history" { "States entered: " (number(told.len() as u64)) }
                         div class="scroll" role="region" aria-label="History" tabindex="0" {
                             table {
-                                thead { tr { th class="num" { "#" } th { "State" } th { "When" } } }
+                                thead { tr { th class="num" { "#" } th { "State" } th { "Time" } } }
                                 tbody {
                                     @for event in told.into_iter().skip(skipped) {
                                         tr {
@@ -447,14 +466,10 @@ impl Seen {
     }
 }
 
-/// What was expected beside what was carried. Both ways are carried, and what
-/// comes in meanwhile: it is often more.
-fn carried(rows: u64, expected: u64) -> String {
+/// The expected number of rows. More rows are often copied: new votes, and the way back.
+fn expected_rows(rows: u64, expected: u64) -> String {
     match rows > expected {
-        true => format!(
-            "{} expected; votes that came in since are carried too",
-            number(expected)
-        ),
+        true => format!("{} expected; new votes are copied too", number(expected)),
         false => format!("of about {}", number(expected)),
     }
 }
@@ -463,28 +478,28 @@ fn is_entry(event: &HistoryEvent) -> bool {
     event.details.contains_key("name") && event.details.contains_key("input")
 }
 
-fn asked_so_far(moved: &Migration, now: Timestamp) -> Markup {
+fn requests_so_far(moved: &Migration, now: Timestamp) -> Markup {
     let asked = &moved.asked;
-    let line = |what: &str, word: &Word| {
+    let line = |what: &str, word: &OperatorRequest| {
         html! {
             li { (what) " " (moment(word.at, now)) " by " (word.actor)
                 @if let Some(reason) = &word.reason { ": " (reason) } }
         }
     };
     html! {
-        @if !asked.is_nothing() {
+        @if !asked.is_empty() {
             ul class="small muted" {
                 @if let Some(word) = &asked.approved { (line("approved", word)) }
                 @if let Some(word) = &asked.paused { (line("paused", word)) }
-                @if let Some(back) = &asked.back { (line("asked to go back", &back.word)) }
+                @if let Some(back) = &asked.back { (line("reversal requested", &back.word)) }
                 @if let Some(word) = &asked.accept_loss { (line("loss accepted", word)) }
-                @if let Some(word) = &asked.complete { (line("asked to complete", word)) }
+                @if let Some(word) = &asked.complete { (line("completion requested", word)) }
             }
         }
     }
 }
 
-fn findings(findings: &[Finding], now: Timestamp) -> Markup {
+fn findings(findings: &[MigrationFinding], now: Timestamp) -> Markup {
     html! {
         h3 { "Findings" }
         ul {
@@ -496,7 +511,7 @@ fn findings(findings: &[Finding], now: Timestamp) -> Markup {
     }
 }
 
-fn certified(moved: &Migration) -> Markup {
+fn certificate_card(moved: &Migration) -> Markup {
     let Some(signed) = &moved.certificate else {
         return html! {};
     };
@@ -507,26 +522,26 @@ fn certified(moved: &Migration) -> Markup {
                 div class="grow" {}
                 a class="button" href=(format!("/console/moves/{}/certificate", moved.migration_id)) download="" { "Download" }
             }
-            (proof(signed))
+            (certificate_details(signed))
         }
     }
 }
 
-fn proof(signed: &Signed) -> Markup {
+fn certificate_details(signed: &SignedCertificate) -> Markup {
     let told = &signed.certificate;
     html! {
-        @if let Some(votes) = &told.votes { (proved("At the cutover", votes)) }
-        @if let Some(votes) = &told.votes_back { (proved("On the way back", votes)) }
+        @if let Some(votes) = &told.votes { (vote_proof("At the cutover", votes)) }
+        @if let Some(votes) = &told.votes_back { (vote_proof("On the way back", votes)) }
         @if let Some(lost) = &told.given_up {
-            @let (class, what) = if lost.synced { ("note warn", "Without its target: ") } else { ("note bad", "Given up: ") };
-            p class=(class) role="note" id="given-up" { strong { (what) } (lost.told())
+            @let (class, what) = if lost.synced { ("note warn", "Without its target: ") } else { ("note bad", "Votes given up: ") };
+            p class=(class) role="note" id="given-up" { strong { (what) } (lost.describe())
                 @if let Some(reason) = &lost.reason { ": " (reason) } }
         }
         dl class="kv" {
             dt { "Owner now" } dd { (names::shard(&told.owner)) ", epoch " (told.epoch.0) }
-            dt { "Pause" } dd { @match told.pause_ms { Some(ms) => { (ms) " ms" } None => { "none" } } }
-            dt { "Took" } dd { (span(told.duration_ms)) }
-            @if let Some(why) = &told.why { dt { "Why" } dd { (why) } }
+            dt { "Write pause" } dd { @match told.pause_ms { Some(ms) => { (ms) " ms" } None => { "none" } } }
+            dt { "Duration" } dd { (span(told.duration_ms)) }
+            @if let Some(why) = &told.why { dt { "Reason" } dd { (why) } }
             dt { "Signature" } dd { code class="small" { (signed.signature) } }
             dt { "Public key" } dd { code class="small" { (signed.public_key) } }
             dt { "To verify" } dd { code class="small" { "ballast migration verify-certificate FILE" } }
@@ -534,7 +549,7 @@ fn proof(signed: &Signed) -> Markup {
     }
 }
 
-fn proved(when: &str, votes: &VotesProved) -> Markup {
+fn vote_proof(when: &str, votes: &VoteProof) -> Markup {
     let lost = votes.acknowledged.saturating_sub(votes.present);
     html! {
         h3 { (when) }

@@ -1,4 +1,4 @@
-//! The pages, one file each, and where they are.
+//! The pages, one file each, and their routes.
 
 mod column;
 mod deed;
@@ -37,7 +37,7 @@ use axum::routing::{get, post};
 
 use crate::assets;
 use crate::console::Console;
-use crate::page::error::{for_whom, no_such_page};
+use crate::page::error::{no_such_page, render_for_visitor};
 use crate::session::{enter, login, login_page, logout};
 
 /// The console, to be mounted at the root.
@@ -72,7 +72,7 @@ pub fn router(console: Console) -> Router {
         .route("/console/live/polls", get(polls::live))
         .route("/console/live/polls/{tenant}/{poll}", get(poll::live))
         .route("/console/{*rest}", get(no_such_page))
-        .layer(from_fn_with_state(console.clone(), for_whom))
+        .layer(from_fn_with_state(console.clone(), render_for_visitor))
         .with_state(console)
 }
 
@@ -144,7 +144,7 @@ fn shards_router() -> Router<Console> {
             get(shard::show).post(shard::change),
         )
         .route("/console/shards/{shard}/drain", post(shard::drain))
-        .route("/console/shards/{shard}/keep", post(shard::keep))
+        .route("/console/shards/{shard}/keep", post(shard::cancel_drain))
         .route("/console/shards/{shard}/remove", post(shard::remove))
         .route("/console/live/shards/{shard}", get(shard::live))
 }

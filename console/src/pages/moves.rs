@@ -1,4 +1,4 @@
-//! Moves: the list, the newest first.
+//! The list of migrations, newest first.
 
 use std::time::Duration;
 
@@ -7,32 +7,32 @@ use axum::response::Response;
 use ballast_control_plane::migrations::body::MigrationBody;
 use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::tenants;
-use ballast_domain::migration::Status;
+use ballast_domain::migration::MigrationStatus;
 use ballast_domain::{Error, ErrorCode, Result};
 use maud::{Markup, html};
 
 use super::names;
 use crate::console::Console;
 use crate::fields::Fields;
-use crate::live::{Right, Source, Told, streamed};
-use crate::page::error::Broken;
+use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
+use crate::page::error::ErrorPage;
 use crate::page::layout::Page;
 use crate::page::words::{listing, moment, nothing, number, progress, status};
 use crate::session::Visitor;
 
-/// Moves on a page.
+/// Migrations per page.
 const PAGE: u32 = 50;
-/// How often the list is looked at while nothing is written.
+/// How often the list is rendered again.
 const EVERY: Duration = Duration::from_secs(1);
 
-const STATUSES: [Status; 7] = [
-    Status::Running,
-    Status::Waiting,
-    Status::Completed,
-    Status::RolledBack,
-    Status::Reversed,
-    Status::Cancelled,
-    Status::Failed,
+const STATUSES: [MigrationStatus; 7] = [
+    MigrationStatus::Running,
+    MigrationStatus::Waiting,
+    MigrationStatus::Completed,
+    MigrationStatus::RolledBack,
+    MigrationStatus::Reversed,
+    MigrationStatus::Cancelled,
+    MigrationStatus::Failed,
 ];
 
 fn filter(asked: &Fields) -> Result<MigrationFilter> {
@@ -40,7 +40,7 @@ fn filter(asked: &Fields) -> Result<MigrationFilter> {
         None => None,
         Some(name) => match STATUSES.into_iter().find(|status| status.name() == name) {
             Some(found) => Some(found),
-            None => return Err(Error::invalid_field("/status", "there is no such status")),
+            None => return Err(Error::invalid_field("/status", "unknown status")),
         },
     };
     Ok(MigrationFilter {
@@ -57,10 +57,10 @@ pub(super) async fn list(
     State(console): State<Console>,
     visitor: Visitor,
     asked: Fields,
-) -> Result<Response, Broken> {
-    let listed = listed(&console, &asked).await?;
+) -> Result<Response, ErrorPage> {
+    let listed = render_list(&console, &asked).await?;
     let main = html! {
-        div class="head" { h1 { "Moves" } }
+        div class="head" { h1 { "Migrations" } }
         form class="filter" method="get" action="/console/moves" {
             div class="search" {
                 label for="tenant" { "Tenant" }
@@ -80,12 +80,12 @@ pub(super) async fn list(
         section class="card tight" id="moves-list" { (listed) }
     };
     let stream = format!("/console/live/moves?{}", asked.query_with("x", None));
-    Ok(Page::new(&console, &visitor, "Moves")
+    Ok(Page::new(&console, &visitor, "Migrations")
         .live(stream)
         .show(&main))
 }
 
-async fn listed(console: &Console, asked: &Fields) -> Result<Markup, Broken> {
+async fn render_list(console: &Console, asked: &Fields) -> Result<Markup, ErrorPage> {
     let after = asked.filled("after").map(str::to_owned);
     let filter = filter(asked)?;
     let mut found = migrations::list(&console.plane, &filter, after, PAGE + 1).await?;
@@ -94,7 +94,7 @@ async fn listed(console: &Console, asked: &Fields) -> Result<Markup, Broken> {
     let next = found.last().filter(|_| more);
     let next = next.map(|last| last.migration.value.migration_id.to_string());
     Ok(html! {
-        (table(console, &found, &empty(console, &filter).await?))
+        (table(console, &found, &empty_note(console, &filter).await?))
         div class="pager" {
             @if asked.filled("after").is_some() {
                 a class="button" href=(format!("/console/moves?{}", asked.query_with("after", None))) { "Newest" }
@@ -106,17 +106,17 @@ async fn listed(console: &Console, asked: &Fields) -> Result<Markup, Broken> {
     })
 }
 
-/// What is said where no move is listed.
-async fn empty(console: &Console, filter: &MigrationFilter) -> Result<String> {
+/// The note for an empty list.
+async fn empty_note(console: &Console, filter: &MigrationFilter) -> Result<String> {
     let Some(tenant) = &filter.tenant else {
         let narrowed = filter.status.is_some() || filter.from.is_some() || filter.to.is_some();
         return Ok(match narrowed {
-            true => "No move is like that.".to_owned(),
-            false => "Nothing has moved yet.".to_owned(),
+            true => "No migration matches.".to_owned(),
+            false => "No tenant has been moved yet.".to_owned(),
         });
     };
     match tenants::get(&console.plane, tenant).await {
-        Ok(_) => Ok(format!("{tenant} has no such moves.")),
+        Ok(_) => Ok(format!("{tenant} has no matching migrations.")),
         Err(error) if error.code() == ErrorCode::TenantNotFound => {
             Ok(format!("There is no tenant {tenant}."))
         }
@@ -124,49 +124,49 @@ async fn empty(console: &Console, filter: &MigrationFilter) -> Result<String> {
     }
 }
 
-/// The list as it changes.
+/// MigrationListSource updates of the list.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
     asked: Fields,
-) -> Result<Response, Broken> {
-    let source = Live {
+) -> Result<Response, ErrorPage> {
+    let source = MigrationListSource {
         console: console.clone(),
         asked,
         first: true,
     };
-    streamed(&console, Right::Session(visitor.session), source)
+    stream_updates(&console, ViewerAccess::Session(visitor.session), source)
 }
 
-struct Live {
+struct MigrationListSource {
     console: Console,
     asked: Fields,
     first: bool,
 }
 
-impl Source for Live {
-    async fn next(&mut self) -> Option<Vec<Told>> {
+impl Source for MigrationListSource {
+    async fn next(&mut self) -> Option<Vec<LiveUpdate>> {
         if !self.first {
             tokio::time::sleep(EVERY).await;
         }
         self.first = false;
-        let listed = listed(&self.console, &self.asked).await.ok()?;
-        Some(vec![Told::Parts(vec![("moves-list", listed)])])
+        let listed = render_list(&self.console, &self.asked).await.ok()?;
+        Some(vec![LiveUpdate::Parts(vec![("moves-list", listed)])])
     }
 }
 
-/// Moves as a table.
+/// Migrations as a table.
 pub(super) fn table(console: &Console, found: &[MigrationBody], empty: &str) -> Markup {
     if found.is_empty() {
         return nothing(
             empty,
-            &html! { "A move is started from its tenant's page, or by " code { "ballast tenant move" } "." },
+            &html! { "Start one on a tenant's page, or with " code { "ballast tenant move" } "." },
         );
     }
     let now = console.plane.now();
     let head = html! {
-        th { "Move" } th { "Tenant" } th { "Way" } th { "Status" } th { "Phase" }
-        th class="num" { "Rows" } th class="num" { "Pause" } th { "Certificate" } th { "Asked for" }
+        th { "Migration" } th { "Tenant" } th { "Route" } th { "Status" } th { "Phase" }
+        th class="num" { "Rows" } th class="num" { "Write pause" } th { "Certificate" } th { "Requested" }
     };
     let rows = html! {
         @for body in found {
@@ -174,7 +174,7 @@ pub(super) fn table(console: &Console, found: &[MigrationBody], empty: &str) -> 
             tr {
                 td { (names::migration(&moved.migration_id.to_string())) }
                 td { (names::tenant(&moved.tenant_id)) @if moved.slice > 0 { " slice " (moved.slice) } }
-                td class="nowrap" { (names::way(&moved.from, &moved.to)) }
+                td class="nowrap" { (names::route(&moved.from, &moved.to)) }
                 td { (status(body.status)) }
                 td { (phase(body)) }
                 td class="num" { (number(moved.figures.rows)) }
@@ -188,7 +188,7 @@ pub(super) fn table(console: &Console, found: &[MigrationBody], empty: &str) -> 
             }
         }
     };
-    listing("Moves", &head, &rows)
+    listing("Migrations", &head, &rows)
 }
 
 fn phase(body: &MigrationBody) -> Markup {

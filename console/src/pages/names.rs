@@ -1,4 +1,4 @@
-//! Names in paths, and links to what they name.
+//! IDs in paths, and links to their pages.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 use ballast_domain::{Error, ErrorCode, Result, ShardId, TenantId};
 use maud::{Markup, html};
 
-/// A name out of a path. What cannot be a name names nothing.
-pub(super) fn named<T: FromStr<Err: Display>>(text: &str) -> Result<T> {
+/// Parses an ID from a path segment; an invalid one is a 404.
+pub(super) fn parse_path_id<T: FromStr<Err: Display>>(text: &str) -> Result<T> {
     text.parse().map_err(|bad: T::Err| {
-        let detail = format!("there is no such page: {bad}");
+        let detail = format!("no such page: {bad}");
         Error::new(ErrorCode::NotFound, detail)
     })
 }
@@ -26,7 +26,7 @@ pub(super) fn migration(id: &str) -> Markup {
     html! { a class="mono" href=(format!("/console/moves/{id}")) { (id) } }
 }
 
-/// From one shard to another.
-pub(super) fn way(from: &ShardId, to: &ShardId) -> Markup {
+/// The source and the target shard, with an arrow.
+pub(super) fn route(from: &ShardId, to: &ShardId) -> Markup {
     html! { (shard(from)) span class="arrow" aria-label="to" role="img" { "→" } (shard(to)) }
 }

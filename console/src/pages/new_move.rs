@@ -1,24 +1,24 @@
-//! A move is asked for: first what it would do and cost, then the button.
+//! Starting a migration: a preview with steps and costs, then the action.
 
 use axum::response::Response;
-use ballast_control_plane::migrations::begin::{self, NewMove};
-use ballast_control_plane::migrations::plan::{self, MovePlan};
+use ballast_control_plane::migrations::begin::{self, NewMigration};
+use ballast_control_plane::migrations::plan::{self, MigrationPlan};
 use ballast_domain::tenant::Tenant;
 use ballast_domain::{Error, Result, TenantId};
 use maud::{Markup, html};
 
-use super::deed::{Deed, Draft};
+use super::deed::{OperatorForm, OperatorPreview};
 use super::names;
 use crate::console::Console;
 use crate::fields::Fields;
-use crate::page::error::Broken;
-use crate::page::flash::done;
-use crate::page::form::{both_acknowledge, hidden, reason};
+use crate::page::error::ErrorPage;
+use crate::page::flash::redirect_with_message;
+use crate::page::form::{hidden, reason, synchronous_window};
 use crate::page::layout::Page;
-use crate::page::words::{bytes, number, span};
+use crate::page::words::{bytes, counted, span};
 use crate::session::Visitor;
 
-/// Where to, and how. It only shows a plan.
+/// The form for target and terms. It leads to a preview.
 pub(super) fn form(console: &Console, tenant: &Tenant) -> Markup {
     let snapshot = console.plane.fleet().snapshot();
     let here: Vec<_> = tenant.slices.iter().map(|slice| &slice.shard_id).collect();
@@ -46,27 +46,27 @@ pub(super) fn form(console: &Console, tenant: &Tenant) -> Markup {
                     }
                 }
                 div {
-                    label for="move-window" { "Keep both sides for, in seconds" }
+                    label for="move-window" { "Migration window (seconds)" }
                     input id="move-window" name="window" inputmode="numeric" pattern="[0-9]*"
                         placeholder=(console.plane.settings().moves.window_ms / 1_000);
                 }
                 div {
-                    label for="move-pause" { "Pause at the most, in ms" }
+                    label for="move-pause" { "Maximum write pause (ms)" }
                     input id="move-pause" name="pause" inputmode="numeric" pattern="[0-9]*" placeholder="any";
                 }
                 div {
-                    (both_acknowledge())
+                    (synchronous_window())
                 }
-                div { button type="submit" class="primary" { "Show what a move would do" } }
+                div { button type="submit" class="primary" { "Preview the migration" } }
             }
         }
         br;
     }
 }
 
-fn asked(fields: &Fields, dry_run: bool) -> Result<NewMove> {
+fn parse_request(fields: &Fields, dry_run: bool) -> Result<NewMigration> {
     let window: Option<u64> = fields.optional("window")?;
-    Ok(NewMove {
+    Ok(NewMigration {
         to: fields.required("to")?,
         from: fields.optional("from")?,
         slice: fields.optional("slice")?.unwrap_or(0),
@@ -78,22 +78,22 @@ fn asked(fields: &Fields, dry_run: bool) -> Result<NewMove> {
     })
 }
 
-/// What a move would do.
-pub(super) async fn plan(draft: Draft<TenantId>) -> Result<Response, Broken> {
-    let Draft {
+/// The preview of a migration.
+pub(super) async fn plan(draft: OperatorPreview<TenantId>) -> Result<Response, ErrorPage> {
+    let OperatorPreview {
         console,
         visitor,
         id,
         fields,
     } = draft;
-    let plan = plan::plan(&console.plane, &id, &asked(&fields, true)?).await?;
+    let plan = plan::plan(&console.plane, &id, &parse_request(&fields, true)?).await?;
     let title = format!("Move {id}");
     let main = html! {
         p class="crumb" { a href=(format!("/console/tenants/{id}")) { (id) } }
-        div class="head" { h1 { "Move " (id) } span { (names::way(&plan.from, &plan.to)) } }
+        div class="head" { h1 { "Move " (id) } span { (names::route(&plan.from, &plan.to)) } }
         div class="grid" {
             section class="card w7" aria-labelledby="does" {
-                h2 id="does" { "What it would do" }
+                h2 id="does" { "Steps" }
                 ol {
                     @for step in &plan.actions {
                         li { strong { (step.phase) } ": " (step.action) }
@@ -101,8 +101,8 @@ pub(super) async fn plan(draft: Draft<TenantId>) -> Result<Response, Broken> {
                 }
             }
             section class="card w5" aria-labelledby="costs" {
-                h2 id="costs" { "What it would cost" }
-                (price(&plan))
+                h2 id="costs" { "Estimated cost" }
+                (cost_estimate(&plan))
                 br;
                 (confirm(&visitor, &plan, &fields))
             }
@@ -111,33 +111,33 @@ pub(super) async fn plan(draft: Draft<TenantId>) -> Result<Response, Broken> {
     Ok(Page::new(&console, &visitor, &title).show(&main))
 }
 
-fn price(plan: &MovePlan) -> Markup {
+fn cost_estimate(plan: &MigrationPlan) -> Markup {
     let price = &plan.price;
     html! {
         dl class="kv" {
-            dt { "To copy" } dd { (number(price.rows)) " rows in " (number(price.polls)) " polls, about " (bytes(price.bytes)) }
-            dt { "Until the cutover" } dd { "about " (span(price.duration_ms)) }
-            dt { "Nobody can vote for" } dd { "about " (price.pause_ms) " ms"
-                @if let Some(most) = plan.terms.max_pause_ms { ", at the most " (most) " ms" } }
-            dt { "Both sides are kept for" } dd { (span(plan.terms.window_ms))
-                @if plan.terms.sync { ", and votes count when both have them" } }
-            dt { "Neighbours" } dd { (number(price.neighbours)) " slices share source or target" }
-            dt { "Judged from" } dd {
-                @if price.from_moves == 0 { "what is usual: nothing has moved here yet" }
-                @else { (number(price.from_moves)) " moves that were completed" }
+            dt { "Data to copy" } dd { (counted(price.rows, "row")) " in " (counted(price.polls, "poll")) ", about " (bytes(price.bytes)) }
+            dt { "Time to cutover" } dd { "about " (span(price.duration_ms)) }
+            dt { "Write pause" } dd { "about " (price.pause_ms) " ms"
+                @if let Some(most) = plan.terms.max_pause_ms { ", at most " (most) " ms" } }
+            dt { "Migration window" } dd { (span(plan.terms.window_ms))
+                @if plan.terms.sync { ", votes are acknowledged by both shards" } }
+            dt { "Neighbours" } dd { (counted(price.neighbours, "other slice")) " on the source and target shards" }
+            dt { "Estimate based on" } dd {
+                @if price.from_moves == 0 { "defaults: no migration has completed here yet" }
+                @else { (counted(price.from_moves, "completed migration")) }
             }
         }
         @if plan.terms.needs_approval {
-            p class="note warn" { "It is so large that somebody has to approve it before it begins." }
+            p class="note warn" { "This migration is large and needs approval before it begins." }
         }
     }
 }
 
-fn confirm(visitor: &Visitor, plan: &MovePlan, fields: &Fields) -> Markup {
+fn confirm(visitor: &Visitor, plan: &MigrationPlan, fields: &Fields) -> Markup {
     html! {
         form method="post" action=(format!("/console/tenants/{}/move", plan.tenant_id)) {
             (hidden(visitor))
-            // It is moved only from where this page saw it.
+            // The source is fixed to what this page showed.
             input type="hidden" name="from" value=(plan.from);
             input type="hidden" name="to" value=(plan.to);
             input type="hidden" name="slice" value=(plan.slice);
@@ -147,20 +147,26 @@ fn confirm(visitor: &Visitor, plan: &MovePlan, fields: &Fields) -> Markup {
             @if fields.ticked("sync") { input type="hidden" name="sync" value="on"; }
             (reason("move"))
             div class="row" {
-                button type="submit" class="primary" { "Start the move" }
-                a class="button" href=(format!("/console/tenants/{}", plan.tenant_id)) { "Do not" }
+                button type="submit" class="primary" { "Start migration" }
+                a class="button" href=(format!("/console/tenants/{}", plan.tenant_id)) { "Cancel" }
             }
         }
     }
 }
 
-/// Asks for the move.
-pub(super) async fn begin(Deed { console, id, act }: Deed<TenantId>) -> Result<Response, Broken> {
-    let new = asked(&act.fields, false)?;
+/// Starts the migration.
+pub(super) async fn begin(
+    OperatorForm { console, id, act }: OperatorForm<TenantId>,
+) -> Result<Response, ErrorPage> {
+    let new = parse_request(&act.fields, false)?;
     if new.from.is_none() {
-        return Err(Error::invalid_field("/from", "it is empty").into());
+        return Err(Error::invalid_field("/from", "must not be empty").into());
     }
     let body = begin::begin(&console.plane, &act.intent()?, &id, &new).await?;
     let to = format!("/console/moves/{}", body.migration.value.migration_id);
-    Ok(done(&console, &to, format!("{id} moves to {}.", new.to)))
+    Ok(redirect_with_message(
+        &console,
+        &to,
+        format!("{id} is moving to {}.", new.to),
+    ))
 }

@@ -1,37 +1,37 @@
-//! Why a tenant is where it is, and pins.
+//! Why placement chose a tenant's shard, and pins.
 
 use axum::response::Response;
 use ballast_control_plane::placements;
 use ballast_control_plane::registry::typed::Versioned;
-use ballast_domain::placement::{Explanation, ShardExplained};
+use ballast_domain::placement::{Explanation, ShardExplanation};
 use ballast_domain::tenant::Tenant;
 use ballast_domain::{Result, ShardId, TenantId};
 use maud::{Markup, html};
 
-use super::deed::Deed;
+use super::deed::OperatorForm;
 use super::names;
 use crate::console::Console;
-use crate::page::error::Broken;
-use crate::page::flash::done;
-use crate::page::form::Verb;
+use crate::page::error::ErrorPage;
+use crate::page::flash::redirect_with_message;
+use crate::page::form::ActionForm;
 use crate::page::words::{badge, nothing, number};
 use crate::session::Visitor;
 
-/// Shards of an explanation that are shown; those that may hold it come first.
+/// Shards of an explanation shown; eligible ones come first.
 const SHOWN: usize = 12;
 
-/// Why it is here: scores, vetoes, and what would move it.
+/// Why the tenant is on its shard: scores, vetoes, and what would move it.
 pub(super) fn why(told: &Explanation) -> Markup {
     html! {
         p { (sentence(told)) }
         @if told.shard_id != told.preferred_shard_id {
             p class="note warn" {
-                "It belongs on "
+                "Placement prefers "
                 @match &told.preferred_shard_id {
                     Some(id) => { (id) }
-                    None => { "no shard that is there" }
+                    None => { "no available shard" }
                 }
-                ": a move is due."
+                ": the tenant is due to move."
             }
         }
         div class="scroll" role="region" aria-label="Scores" tabindex="0" {
@@ -54,11 +54,11 @@ pub(super) fn why(told: &Explanation) -> Markup {
             }
         }
         @if told.shards.len() > SHOWN {
-            p class="small muted" { "and " (number((told.shards.len() - SHOWN) as u64)) " more with lower scores" }
+            p class="small muted" { "and " (number((told.shards.len() - SHOWN) as u64)) " more shards with lower scores" }
         }
         h3 { "What would move it" }
         @if told.would_move.is_empty() {
-            (nothing("Nothing small would.", &html! { "No single change of one shard moves it." }))
+            (nothing("No small change would.", &html! { "No single change to one shard moves this tenant." }))
         } @else {
             ul {
                 @for change in &told.would_move {
@@ -79,11 +79,11 @@ fn sentence(told: &Explanation) -> Markup {
     }
 }
 
-fn remarks(told: &Explanation, shard: &ShardExplained) -> Markup {
+fn remarks(told: &Explanation, shard: &ShardExplanation) -> Markup {
     html! {
         @if told.shard_id.as_ref() == Some(&shard.shard_id) { (badge("good", "here")) " " }
         @if told.preferred_shard_id.as_ref() == Some(&shard.shard_id) && told.shard_id != told.preferred_shard_id {
-            (badge("info", "belongs here")) " "
+            (badge("info", "preferred")) " "
         }
         @if shard.pinned.is_some() { (badge("info", "pinned")) " " }
         @if shard.passed_over { (badge("warn", "passed over")) " " }
@@ -92,24 +92,24 @@ fn remarks(told: &Explanation, shard: &ShardExplained) -> Markup {
     }
 }
 
-/// Pins it, or takes the pin away.
+/// The form that pins or unpins the tenant.
 pub(super) fn pin_form(console: &Console, visitor: &Visitor, tenant: &Versioned<Tenant>) -> Markup {
     let id = &tenant.value.tenant_id;
     let snapshot = console.plane.fleet().snapshot();
     if tenant.value.pin.is_some() {
-        let verb = Verb {
+        let verb = ActionForm {
             label: "Unpin",
             action: &format!("/console/tenants/{id}/unpin"),
-            tells: "Its place is decided by the score again. It moves later, by a move.",
+            description: "Placement decides by score again. The tenant itself moves only by a migration.",
             grave: false,
             version: Some(tenant.version),
         };
         return verb.show(visitor, &html! {});
     }
-    let verb = Verb {
+    let verb = ActionForm {
         label: "Pin",
         action: &format!("/console/tenants/{id}/pin"),
-        tells: "It belongs on this shard whatever the score says. It moves there later, by a move.",
+        description: "The tenant belongs on this shard, regardless of scores. It moves there only by a migration.",
         grave: false,
         version: Some(tenant.version),
     };
@@ -127,18 +127,30 @@ pub(super) fn pin_form(console: &Console, visitor: &Visitor, tenant: &Versioned<
 }
 
 /// Pins a tenant.
-pub(super) async fn pin(Deed { console, id, act }: Deed<TenantId>) -> Result<Response, Broken> {
+pub(super) async fn pin(
+    OperatorForm { console, id, act }: OperatorForm<TenantId>,
+) -> Result<Response, ErrorPage> {
     let shard: ShardId = act.fields.required("shard")?;
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     placements::pin(&console.plane, &intent, &id, &if_match, &shard).await?;
     let to = format!("/console/tenants/{id}");
-    Ok(done(&console, &to, format!("{id} is pinned to {shard}.")))
+    Ok(redirect_with_message(
+        &console,
+        &to,
+        format!("{id} is pinned to {shard}."),
+    ))
 }
 
-/// Takes a pin away.
-pub(super) async fn unpin(Deed { console, id, act }: Deed<TenantId>) -> Result<Response, Broken> {
+/// Removes a pin.
+pub(super) async fn unpin(
+    OperatorForm { console, id, act }: OperatorForm<TenantId>,
+) -> Result<Response, ErrorPage> {
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     placements::unpin(&console.plane, &intent, &id, &if_match).await?;
     let to = format!("/console/tenants/{id}");
-    Ok(done(&console, &to, format!("{id} is pinned no more.")))
+    Ok(redirect_with_message(
+        &console,
+        &to,
+        format!("{id} is no longer pinned."),
+    ))
 }

@@ -1,4 +1,4 @@
-//! A plan: what it does and why, what it should bring, and somebody's word.
+//! A plan: its steps, reasons and expected effect, and its approval.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -10,21 +10,21 @@ use ballast_control_plane::hotspots::plans;
 use ballast_control_plane::hotspots::records::{PlanRecord, PlanStatus};
 use ballast_control_plane::registry::typed::Versioned;
 use ballast_domain::Result;
-use ballast_domain::token::Role;
+use ballast_domain::token::AdminRole;
 use maud::{Markup, html};
 
 use super::{hotspots, names};
-use crate::act::Act;
+use crate::act::FormSubmission;
 use crate::console::Console;
-use crate::live::{Every, Parts, Right, streamed};
-use crate::page::error::Broken;
-use crate::page::flash::done;
-use crate::page::form::Verb;
+use crate::live::{PageParts, PeriodicSource, ViewerAccess, stream_updates};
+use crate::page::error::ErrorPage;
+use crate::page::flash::redirect_with_message;
+use crate::page::form::ActionForm;
 use crate::page::layout::Page;
 use crate::page::words::{listing, moment, number, whole};
 use crate::session::Visitor;
 
-/// How often it is looked at.
+/// How often the page is rendered again.
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The page.
@@ -32,41 +32,41 @@ pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
     Path(id): Path<String>,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let found = plans::get(&console.plane, &id).await?;
     let main = html! {
         p class="crumb" { a href="/console/hotspots" { "Hotspots" } }
         div id="plan-head" { (head(&found.value)) }
         div class="grid" {
             section class="card w7" aria-labelledby="said" {
-                h2 id="said" { "What it does, and what should come of it" }
+                h2 id="said" { "Steps and expected effect" }
                 pre class="letter" tabindex="0" role="region" aria-label="The plan" { (found.value.letter) }
             }
             div class="stack w5" {
                 section class="card" aria-labelledby="stands" {
-                    h2 id="stands" { "How it stands" }
-                    div id="plan-stands" { (stands(&console, &found.value)) }
+                    h2 id="stands" { "Status" }
+                    div id="plan-stands" { (status_card(&console, &found.value)) }
                     div id="plan-verbs" { (verbs(&visitor, &found)) }
                 }
             }
-            div id="plan-effect" { (effect(&found.value)) }
+            div id="plan-effect" { (effect_table(&found.value)) }
         }
     };
     let page = Page::new(&console, &visitor, "Plan");
     Ok(page.live(format!("/console/live/plans/{id}")).show(&main))
 }
 
-/// The page as it changes.
+/// Live updates of the page.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
     Path(id): Path<String>,
-) -> Result<Response, Broken> {
-    // It is refused before anything is sent if there is none.
+) -> Result<Response, ErrorPage> {
+    // An unknown ID is rejected before the stream starts.
     plans::get(&console.plane, &id).await?;
-    let right = Right::Session(visitor.session.clone());
+    let right = ViewerAccess::Session(visitor.session.clone());
     let asked = Arc::new((console.clone(), visitor, id));
-    let source = Every::new(EVERY, move || {
+    let source = PeriodicSource::new(EVERY, move || {
         let asked = asked.clone();
         async move {
             let (console, visitor, id) = &*asked;
@@ -74,15 +74,15 @@ pub(super) async fn live(
             Some(parts(console, visitor, &found))
         }
     });
-    streamed(&console, right, source)
+    stream_updates(&console, right, source)
 }
 
-fn parts(console: &Console, visitor: &Visitor, found: &Versioned<PlanRecord>) -> Parts {
+fn parts(console: &Console, visitor: &Visitor, found: &Versioned<PlanRecord>) -> PageParts {
     vec![
         ("plan-head", head(&found.value)),
-        ("plan-stands", stands(console, &found.value)),
+        ("plan-stands", status_card(console, &found.value)),
         ("plan-verbs", verbs(visitor, found)),
-        ("plan-effect", effect(&found.value)),
+        ("plan-effect", effect_table(&found.value)),
     ]
 }
 
@@ -96,18 +96,18 @@ fn head(plan: &PlanRecord) -> Markup {
     }
 }
 
-fn stands(console: &Console, plan: &PlanRecord) -> Markup {
+fn status_card(console: &Console, plan: &PlanRecord) -> Markup {
     let now = console.plane.now();
     html! {
         dl class="kv" {
-            dt { "Made" } dd { (moment(plan.made_at, now)) " by " (plan.actor) @if let Some(reason) = &plan.reason { ": " (reason) } }
-            @if let Some(hotspot) = &plan.hotspot_id { dt { "For" } dd { a href=(format!("/console/hotspots/{hotspot}")) { (hotspot) } } }
+            dt { "Created" } dd { (moment(plan.made_at, now)) " by " (plan.actor) @if let Some(reason) = &plan.reason { ": " (reason) } }
+            @if let Some(hotspot) = &plan.hotspot_id { dt { "Hotspot" } dd { a href=(format!("/console/hotspots/{hotspot}")) { (hotspot) } } }
             dt { "Shards" } dd { @for shard in &plan.shards { (names::shard(shard)) " " } }
             @if let Some(decided) = &plan.decided {
                 dt { "Decided" } dd { (moment(decided.at, now)) " by " (decided.actor) @if let Some(reason) = &decided.reason { ": " (reason) } }
             }
             @if !plan.migrations.is_empty() {
-                dt { "Moves" } dd { ul { @for id in &plan.migrations { li { (names::migration(id)) } } } }
+                dt { "Migrations" } dd { ul { @for id in &plan.migrations { li { (names::migration(id)) } } } }
             }
             @if let Some(at) = plan.done_at { dt { "Done" } dd { (moment(at, now)) } }
             @if let Some(note) = &plan.note { dt { "Note" } dd { (note) } }
@@ -115,15 +115,15 @@ fn stands(console: &Console, plan: &PlanRecord) -> Markup {
     }
 }
 
-/// What each shard had to do, what was promised, and what was measured.
-fn effect(plan: &PlanRecord) -> Markup {
+/// Each shard's load before, predicted and measured.
+fn effect_table(plan: &PlanRecord) -> Markup {
     let Some(moves) = &plan.plan else {
         return html! {};
     };
     let percent = |share: f64| format!("{} %", whole(share * 100.0));
     let head = html! {
-        th { "Shard" } th class="num" { "Full before" } th class="num" { "Full after, as predicted" }
-        th class="num" { "Votes/s before" } th class="num" { "predicted" } th class="num" { "measured" }
+        th { "Shard" } th class="num" { "Fill before" } th class="num" { "Fill after (predicted)" }
+        th class="num" { "Votes/s before" } th class="num" { "Predicted" } th class="num" { "Measured" }
     };
     let rows = html! {
         @for shard in &moves.shards {
@@ -143,14 +143,13 @@ fn effect(plan: &PlanRecord) -> Markup {
         section class="card tight" aria-labelledby="effect" {
             h2 id="effect" { "Before and after" }
             (listing("Before and after", &head, &rows))
-            @if let Some(words) = off_by(plan) { p class="small muted" { (words) } } @else { p class="small muted" { "Measured once the moves are over and have been watched for a while." } }
+            @if let Some(words) = prediction_error(plan) { p class="small muted" { (words) } } @else { p class="small muted" { "Measured some time after the migrations have completed." } }
         }
     }
 }
 
-/// By how much the prediction was off: of the votes, which the table shows, and
-/// of each of the other things that were foretold.
-fn off_by(plan: &PlanRecord) -> Option<String> {
+/// The average prediction error of each dimension.
+fn prediction_error(plan: &PlanRecord) -> Option<String> {
     let outcome = plan.outcome.as_ref()?;
     let mut sums: BTreeMap<&str, (f64, f64)> = BTreeMap::new();
     for (dimension, error) in outcome.shards.iter().flat_map(|shard| &shard.errors) {
@@ -163,13 +162,13 @@ fn off_by(plan: &PlanRecord) -> Option<String> {
         .map(|(name, (sum, many))| format!("{name} {} %", whole(sum / many * 100.0)));
     let told: Vec<String> = told.collect();
     Some(match told.is_empty() {
-        true => "Nothing that was foretold could be measured.".to_owned(),
-        false => format!("On average the prediction is off by: {}.", told.join(", ")),
+        true => "None of the predicted values could be measured.".to_owned(),
+        false => format!("Average prediction error: {}.", told.join(", ")),
     })
 }
 
 fn verbs(visitor: &Visitor, found: &Versioned<PlanRecord>) -> Markup {
-    if found.value.status != PlanStatus::Proposed || !visitor.may(Role::Operator) {
+    if found.value.status != PlanStatus::Proposed || !visitor.may(AdminRole::Operator) {
         return html! {};
     }
     let action = |verb: &str| format!("/console/plans/{}/{verb}", found.value.plan_id);
@@ -177,16 +176,21 @@ fn verbs(visitor: &Visitor, found: &Versioned<PlanRecord>) -> Markup {
     html! {
         br;
         div class="verbs" {
-            (Verb { label: "Approve", action: &action("approve"), version, grave: false,
-                tells: "It is carried out." }.show(visitor, &html! {}))
-            (Verb { label: "Reject", action: &action("reject"), version, grave: true,
-                tells: "It is not carried out." }.show(visitor, &html! {}))
+            (ActionForm { label: "Approve", action: &action("approve"), version, grave: false,
+                description: "Ballast executes the plan." }.show(visitor, &html! {}))
+            (ActionForm { label: "Reject", action: &action("reject"), version, grave: true,
+                description: "The plan is not executed." }.show(visitor, &html! {}))
         }
     }
 }
 
-async fn decide(console: Console, id: String, act: Act, yes: bool) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
+async fn decide(
+    console: Console,
+    id: String,
+    act: FormSubmission,
+    yes: bool,
+) -> Result<Response, ErrorPage> {
+    act.visitor.at_least(AdminRole::Operator)?;
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     plans::decide(&console.plane, &intent, &id, &if_match, yes).await?;
     let said = if yes {
@@ -194,15 +198,19 @@ async fn decide(console: Console, id: String, act: Act, yes: bool) -> Result<Res
     } else {
         "The plan is rejected."
     };
-    Ok(done(&console, &format!("/console/plans/{id}"), said))
+    Ok(redirect_with_message(
+        &console,
+        &format!("/console/plans/{id}"),
+        said,
+    ))
 }
 
 /// Approves a plan.
 pub(super) async fn approve(
     State(console): State<Console>,
     Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
+    act: FormSubmission,
+) -> Result<Response, ErrorPage> {
     decide(console, id, act, true).await
 }
 
@@ -210,7 +218,7 @@ pub(super) async fn approve(
 pub(super) async fn reject(
     State(console): State<Console>,
     Path(id): Path<String>,
-    act: Act,
-) -> Result<Response, Broken> {
+    act: FormSubmission,
+) -> Result<Response, ErrorPage> {
     decide(console, id, act, false).await
 }

@@ -1,4 +1,4 @@
-//! A poll's results as they come in, and the link that shares them.
+//! A poll's live results, and the links that share them.
 
 use std::time::Duration;
 
@@ -6,24 +6,24 @@ use axum::extract::{Path, State};
 use axum::response::Response;
 use ballast_control_plane::registry::typed::Versioned;
 use ballast_control_plane::shares::{self, Share};
-use ballast_domain::poll::{Phase, Poll};
-use ballast_domain::token::Role;
+use ballast_domain::poll::{Poll, PollPhase};
+use ballast_domain::token::AdminRole;
 use ballast_domain::{PollId, Result, TenantId, Timestamp};
 use maud::{Markup, html};
 
 use super::names;
-use super::polls::{self, Listed};
+use super::polls::{self, PollListing};
 use crate::console::Console;
-use crate::live::{Right, Source, Told, streamed};
-use crate::page::error::Broken;
-use crate::page::form::{Verb, hidden, reason};
+use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
+use crate::page::error::ErrorPage;
+use crate::page::form::{ActionForm, hidden, reason};
 use crate::page::layout::Page;
-use crate::page::words::{moment, nothing, number, to_f64};
+use crate::page::words::{counted, moment, nothing, number, to_f64};
 use crate::session::Visitor;
 
-/// How often the counts are looked at.
+/// How often the counts are read.
 const EVERY: Duration = Duration::from_millis(500);
-/// Items that are shown.
+/// Items shown.
 const ITEMS: usize = 100;
 
 /// The page.
@@ -31,10 +31,11 @@ pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
     Path((tenant, poll)): Path<(String, String)>,
-) -> Result<Response, Broken> {
-    let (tenant, id): (TenantId, PollId) = (names::named(&tenant)?, names::named(&poll)?);
+) -> Result<Response, ErrorPage> {
+    let (tenant, id): (TenantId, PollId) =
+        (names::parse_path_id(&tenant)?, names::parse_path_id(&poll)?);
     let found = polls::one(&console, &tenant, id).await?;
-    let shared = shares::working(&console.plane, &tenant, id).await?;
+    let shared = shares::list_active(&console.plane, &tenant, id).await?;
     let title = polls::title(&found.poll);
     let main = html! {
         p class="crumb" {
@@ -48,21 +49,21 @@ pub(super) async fn show(
             }
             div class="stack w4" {
                 section class="card" aria-labelledby="about" {
-                    h2 id="about" { "About it" }
+                    h2 id="about" { "About this poll" }
                     (about(&console, &found))
                 }
-                @if visitor.may(Role::Operator) {
+                @if visitor.may(AdminRole::Operator) {
                     section class="card" aria-labelledby="share" {
                         h2 id="share" { "Share" }
                         form method="post" action=(format!("/console/polls/{tenant}/{id}/share")) {
                             (hidden(&visitor))
                             p class="muted small" {
-                                "Makes a link for the tenant: whoever has it sees these results live, and nothing else."
+                                "Creates a link that shows these results live, and nothing else, to anyone who has it."
                             }
-                            label for="days" { "Works for so many days" }
+                            label for="days" { "Expires after (days)" }
                             input id="days" name="days" inputmode="numeric" pattern="[0-9]*" value="30";
                             (reason("share"))
-                            div class="row" { button type="submit" { "Make a link" } }
+                            div class="row" { button type="submit" { "Create link" } }
                         }
                         (links(&console, &visitor, &shared))
                     }
@@ -76,20 +77,19 @@ pub(super) async fn show(
         .show(&main))
 }
 
-/// The links that work. What they are is written down nowhere: only that there
-/// are some.
+/// The valid links. The links themselves are not stored, only their records.
 fn links(console: &Console, visitor: &Visitor, shared: &[Versioned<Share>]) -> Markup {
     let now = console.plane.now();
     html! {
         @if !shared.is_empty() {
-            h3 { "Links that work" }
+            h3 { "Active links" }
             ul class="links" {
                 @for Versioned { value: share, .. } in shared {
                     @let (tenant, poll, id) = (&share.tenant_id, share.poll_id, &share.share_id);
                     li {
-                        p class="small" { "made " (moment(share.made_at, now)) ", ends " (moment(share.until, now)) }
-                        (Verb { label: "Remove", action: &format!("/console/polls/{tenant}/{poll}/share/{id}/remove"),
-                            version: None, grave: true, tells: "Whoever has this link sees nothing any more." }
+                        p class="small" { "created " (moment(share.made_at, now)) ", expires " (moment(share.until, now)) }
+                        (ActionForm { label: "Remove", action: &format!("/console/polls/{tenant}/{poll}/share/{id}/remove"),
+                            version: None, grave: true, description: "The link stops working." }
                             .show(visitor, &html! {}))
                     }
                 }
@@ -98,7 +98,7 @@ fn links(console: &Console, visitor: &Visitor, shared: &[Versioned<Share>]) -> M
     }
 }
 
-fn about(console: &Console, found: &Listed) -> Markup {
+fn about(console: &Console, found: &PollListing) -> Markup {
     let (poll, now) = (&found.poll, console.plane.now());
     let options = &poll.spec.options;
     html! {
@@ -115,14 +115,13 @@ fn about(console: &Console, found: &Listed) -> Markup {
     }
 }
 
-/// Whether anyone may see the counts.
+/// Whether the counts are hidden from the public.
 fn is_hidden(poll: &Poll, now: Timestamp) -> bool {
-    poll.spec.options.results_hidden_until_closed && poll.phase(now) != Phase::Closed
+    poll.spec.options.results_hidden_until_closed && poll.phase(now) != PollPhase::Closed
 }
 
-/// The counts as bars, the most first. Only those who may see everything see
-/// what is hidden until the end.
-pub(super) fn results(found: &Listed, now: Timestamp, all: bool) -> Markup {
+/// The counts as bars, highest first. `all` shows hidden results too, for operators.
+pub(super) fn results(found: &PollListing, now: Timestamp, all: bool) -> Markup {
     let poll = &found.poll;
     if is_hidden(poll, now) && !all {
         return nothing("The results are shown when the poll has closed.", &html! {});
@@ -140,7 +139,7 @@ pub(super) fn results(found: &Listed, now: Timestamp, all: bool) -> Markup {
         .collect();
     items.sort_by_key(|(_, votes)| std::cmp::Reverse(*votes));
     html! {
-        p class="muted" { (number(total)) " votes by " (number(tally.voters)) " voters" }
+        p class="muted" { (counted(total, "vote")) " by " (counted(tally.voters, "voter")) }
         br;
         div class="results" {
             @for (name, votes) in items.iter().take(ITEMS) {
@@ -160,18 +159,23 @@ pub(super) fn results(found: &Listed, now: Timestamp, all: bool) -> Markup {
     }
 }
 
-/// The page as it changes.
+/// PollResultsSource updates of the page.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
     Path((tenant, poll)): Path<(String, String)>,
-) -> Result<Response, Broken> {
-    let source = Live::new(&console, names::named(&tenant)?, names::named(&poll)?, true);
-    streamed(&console, Right::Session(visitor.session), source)
+) -> Result<Response, ErrorPage> {
+    let source = PollResultsSource::new(
+        &console,
+        names::parse_path_id(&tenant)?,
+        names::parse_path_id(&poll)?,
+        true,
+    );
+    stream_updates(&console, ViewerAccess::Session(visitor.session), source)
 }
 
-/// A poll's counts as they change.
-pub(super) struct Live {
+/// A live source of a poll's counts.
+pub(super) struct PollResultsSource {
     console: Console,
     tenant: TenantId,
     poll: PollId,
@@ -179,7 +183,7 @@ pub(super) struct Live {
     first: bool,
 }
 
-impl Live {
+impl PollResultsSource {
     pub(super) fn new(console: &Console, tenant: TenantId, poll: PollId, all: bool) -> Self {
         Self {
             console: console.clone(),
@@ -191,16 +195,16 @@ impl Live {
     }
 }
 
-impl Source for Live {
-    async fn next(&mut self) -> Option<Vec<Told>> {
+impl Source for PollResultsSource {
+    async fn next(&mut self) -> Option<Vec<LiveUpdate>> {
         loop {
             if !std::mem::take(&mut self.first) {
                 tokio::time::sleep(EVERY).await;
             }
-            // A shard that is away for a moment is no reason to go.
+            // An unreachable shard does not end the stream.
             if let Ok(found) = polls::one(&self.console, &self.tenant, self.poll).await {
                 let shown = results(&found, self.console.plane.now(), self.all);
-                return Some(vec![Told::Parts(vec![("poll-results", shown)])]);
+                return Some(vec![LiveUpdate::Parts(vec![("poll-results", shown)])]);
             }
         }
     }

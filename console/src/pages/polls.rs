@@ -1,57 +1,57 @@
-//! Polls: the liveliest of the fleet, or those of one tenant.
+//! Polls: the busiest of the fleet, or those of one tenant.
 
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
 use ballast_control_plane::tenants;
-use ballast_domain::poll::{Phase, Poll};
-use ballast_domain::tenant::{SliceId, Tenant, slice_of};
+use ballast_domain::poll::{Poll, PollPhase};
+use ballast_domain::tenant::{SliceId, Tenant, find_slice};
 use ballast_domain::{Error, ErrorCode, PollId, Result, ShardId, TenantId, Timestamp};
 use ballast_vote_shard::{Tally, VoteShard};
 use maud::{Markup, html};
 use tokio::sync::watch;
 
 use super::names;
-use crate::census::{Fleet, PollFigure};
+use crate::census::{FleetFigures, PollFigure};
 use crate::console::Console;
 use crate::fields::Fields;
-use crate::live::{Right, Source, Told, streamed};
-use crate::page::error::Broken;
+use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
+use crate::page::error::ErrorPage;
 use crate::page::layout::Page;
 use crate::page::words::{badge, listing, moment, nothing, number};
 use crate::session::Visitor;
-use crate::titles::titled;
+use crate::titles::load_titles;
 
-/// A tenant's polls that are listed.
+/// Polls listed for a tenant.
 const LISTED: usize = 200;
 
 /// A poll with its counts.
-pub(super) struct Listed {
+pub(super) struct PollListing {
     pub(super) tenant: TenantId,
     pub(super) shard: ShardId,
     pub(super) poll: Poll,
     pub(super) tally: Option<Tally>,
 }
 
-/// The shard that holds a slice.
-pub(super) fn shard_of(console: &Console, id: &ShardId) -> Result<Arc<dyn VoteShard>> {
-    let movers = console.plane.movers().ok_or_else(|| {
-        let error = Error::new(ErrorCode::Unavailable, "shards cannot be reached yet");
+/// The client of a shard.
+pub(super) fn shard_client(console: &Console, id: &ShardId) -> Result<Arc<dyn VoteShard>> {
+    let movers = console.plane.migration_backends().ok_or_else(|| {
+        let error = Error::new(ErrorCode::Unavailable, "the shards are not ready yet");
         error.retry_after(1)
     })?;
     movers.shards.shard(id).map_err(Error::from)
 }
 
-/// A tenant's newest polls, as far as they can be read.
-pub(super) struct Found {
-    pub(super) polls: Vec<Listed>,
-    /// The shards that could not be asked, and why.
+/// A tenant's newest polls, from the shards that can be read.
+pub(super) struct TenantPolls {
+    pub(super) polls: Vec<PollListing>,
+    /// The shards that could not be read, and why.
     pub(super) away: Vec<(ShardId, String)>,
 }
 
 /// A tenant's newest polls.
-pub(super) async fn of_tenant(console: &Console, tenant: &Tenant, most: usize) -> Found {
+pub(super) async fn tenant_polls(console: &Console, tenant: &Tenant, most: usize) -> TenantPolls {
     let mut found = Vec::new();
     let mut away = Vec::new();
     for slice in &tenant.slices {
@@ -59,7 +59,7 @@ pub(super) async fn of_tenant(console: &Console, tenant: &Tenant, most: usize) -
             tenant_id: tenant.tenant_id.clone(),
             slice: slice.slice,
         };
-        let asked = match shard_of(console, &slice.shard_id) {
+        let asked = match shard_client(console, &slice.shard_id) {
             Ok(shard) => shard.polls(&id, None, LISTED).await.map_err(Error::from),
             Err(error) => Err(error),
         };
@@ -75,27 +75,27 @@ pub(super) async fn of_tenant(console: &Console, tenant: &Tenant, most: usize) -
     found.truncate(most);
     let mut listed = Vec::new();
     for (slice, shard_id, poll) in found {
-        let tally = match shard_of(console, &shard_id) {
+        let tally = match shard_client(console, &shard_id) {
             Ok(shard) => shard.tally(&slice, poll.poll_id).await.ok(),
             Err(_) => None,
         };
-        listed.push(Listed {
+        listed.push(PollListing {
             tenant: slice.tenant_id,
             shard: shard_id,
             poll,
             tally,
         });
     }
-    Found {
+    TenantPolls {
         polls: listed,
         away,
     }
 }
 
 /// One poll of a tenant, with its counts.
-pub(super) async fn one(console: &Console, tenant: &TenantId, poll: PollId) -> Result<Listed> {
+pub(super) async fn one(console: &Console, tenant: &TenantId, poll: PollId) -> Result<PollListing> {
     let found = tenants::get(&console.plane, tenant).await?;
-    let slice = slice_of(&found.value.slices, poll).ok_or_else(|| {
+    let slice = find_slice(&found.value.slices, poll).ok_or_else(|| {
         let detail = format!("tenant {tenant} has no slice for {poll}");
         Error::new(ErrorCode::PollNotFound, detail)
     })?;
@@ -103,10 +103,10 @@ pub(super) async fn one(console: &Console, tenant: &TenantId, poll: PollId) -> R
         tenant_id: tenant.clone(),
         slice: slice.slice,
     };
-    let shard = shard_of(console, &slice.shard_id)?;
+    let shard = shard_client(console, &slice.shard_id)?;
     let known = shard.poll(&id, poll).await.map_err(Error::from)?;
     let tally = shard.tally(&id, poll).await.map_err(Error::from)?;
-    Ok(Listed {
+    Ok(PollListing {
         tenant: tenant.clone(),
         shard: slice.shard_id.clone(),
         poll: known,
@@ -114,36 +114,36 @@ pub(super) async fn one(console: &Console, tenant: &TenantId, poll: PollId) -> R
     })
 }
 
-/// What a poll is called.
+/// A poll's title, or its ID.
 pub(super) fn title(poll: &Poll) -> String {
     let title = poll.spec.title.clone();
     title.unwrap_or_else(|| poll.poll_id.to_string())
 }
 
-/// Whether it takes votes.
+/// The badge of a poll's phase.
 pub(super) fn phase(poll: &Poll, now: Timestamp) -> Markup {
     match poll.phase(now) {
-        Phase::Open => badge("good", "open"),
-        Phase::Scheduled => badge("info", "scheduled"),
-        Phase::Closed => badge("calm", "closed"),
+        PollPhase::Open => badge("good", "open"),
+        PollPhase::Scheduled => badge("info", "scheduled"),
+        PollPhase::Closed => badge("calm", "closed"),
     }
 }
 
 /// Polls as a table.
-pub(super) fn table(console: &Console, found: &Found, empty: &str) -> Markup {
+pub(super) fn table(console: &Console, found: &TenantPolls, empty: &str) -> Markup {
     html! {
         @for (shard, why) in &found.away {
-            p class="note bad" { (names::shard(shard)) " cannot be read right now, and what it holds is missing here: " (why) }
+            p class="note bad" { (names::shard(shard)) " cannot be read right now; its polls are missing from this list: " (why) }
         }
         @if !found.polls.is_empty() || found.away.is_empty() { (rows(console, &found.polls, empty)) }
     }
 }
 
-fn rows(console: &Console, polls: &[Listed], empty: &str) -> Markup {
+fn rows(console: &Console, polls: &[PollListing], empty: &str) -> Markup {
     if polls.is_empty() {
         return nothing(
             empty,
-            &html! { "Tenants make polls with their keys: " code { "POST /polls" } "." },
+            &html! { "Tenants create polls with their API keys: " code { "POST /polls" } "." },
         );
     }
     let now = console.plane.now();
@@ -152,7 +152,7 @@ fn rows(console: &Console, polls: &[Listed], empty: &str) -> Markup {
         th class="num" { "Votes" } th { "Created" } th { "Closes" }
     };
     let rows = html! {
-        @for Listed { tenant, shard, poll, tally } in polls {
+        @for PollListing { tenant, shard, poll, tally } in polls {
             tr {
                 td { a href=(format!("/console/polls/{tenant}/{}", poll.poll_id)) { bdi { (title(poll)) } } }
                 td { (phase(poll, now)) }
@@ -172,7 +172,7 @@ pub(super) async fn list(
     State(console): State<Console>,
     visitor: Visitor,
     asked: Fields,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let tenant: Option<TenantId> = asked.optional("tenant")?;
     let main = html! {
         div class="head" { h1 { "Polls" } }
@@ -182,18 +182,18 @@ pub(super) async fn list(
                 input id="tenant" name="tenant" type="search" value=[asked.filled("tenant")] spellcheck="false" autocapitalize="none";
             }
             button type="submit" { "Show" }
-            @if tenant.is_some() { a class="button" href="/console/polls" { "The liveliest" } }
+            @if tenant.is_some() { a class="button" href="/console/polls" { "Busiest polls" } }
         }
         @if let Some(tenant) = &tenant {
             @let found = tenants::get(&console.plane, tenant).await?;
             section class="card tight" {
-                h2 { "The newest polls of " (names::tenant(tenant)) }
-                (table(&console, &of_tenant(&console, &found.value, LISTED).await, "It has no polls."))
+                h2 { "Newest polls of " (names::tenant(tenant)) }
+                (table(&console, &tenant_polls(&console, &found.value, LISTED).await, "This tenant has no polls."))
             }
         } @else {
             section class="card tight" {
-                h2 { "The liveliest open polls" }
-                div id="polls-live" { (liveliest(&titled(&console, &console.census.newest().polls).await)) }
+                h2 { "Busiest open polls" }
+                div id="polls-live" { (busiest_table(&load_titles(&console, &console.census.newest().polls).await)) }
             }
         }
     };
@@ -205,15 +205,15 @@ pub(super) async fn list(
     Ok(page.show(&main))
 }
 
-fn liveliest(polls: &[(&PollFigure, String)]) -> Markup {
+fn busiest_table(polls: &[(&PollFigure, String)]) -> Markup {
     if polls.is_empty() {
         return nothing(
-            "No poll is open.",
-            &html! { "Tenants make polls with their keys: " code { "POST /polls" } "." },
+            "No polls are open.",
+            &html! { "Tenants create polls with their API keys: " code { "POST /polls" } "." },
         );
     }
     html! {
-        div class="scroll" role="region" aria-label="The liveliest open polls" tabindex="0" {
+        div class="scroll" role="region" aria-label="Busiest open polls" tabindex="0" {
             table {
                 thead { tr {
                     th { "Poll" } th { "Tenant" } th { "Shard" }
@@ -235,22 +235,22 @@ fn liveliest(polls: &[(&PollFigure, String)]) -> Markup {
     }
 }
 
-/// The page as it changes.
+/// BusiestPollsSource updates of the page.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
-) -> Result<Response, Broken> {
-    let source = Live(console.clone(), console.census.follow());
-    streamed(&console, Right::Session(visitor.session), source)
+) -> Result<Response, ErrorPage> {
+    let source = BusiestPollsSource(console.clone(), console.census.follow());
+    stream_updates(&console, ViewerAccess::Session(visitor.session), source)
 }
 
-struct Live(Console, watch::Receiver<Arc<Fleet>>);
+struct BusiestPollsSource(Console, watch::Receiver<Arc<FleetFigures>>);
 
-impl Source for Live {
-    async fn next(&mut self) -> Option<Vec<Told>> {
+impl Source for BusiestPollsSource {
+    async fn next(&mut self) -> Option<Vec<LiveUpdate>> {
         self.1.changed().await.ok()?;
         let fleet = self.1.borrow_and_update().clone();
-        let shown = liveliest(&titled(&self.0, &fleet.polls).await);
-        Some(vec![Told::Parts(vec![("polls-live", shown)])])
+        let shown = busiest_table(&load_titles(&self.0, &fleet.polls).await);
+        Some(vec![LiveUpdate::Parts(vec![("polls-live", shown)])])
     }
 }

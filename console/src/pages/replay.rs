@@ -1,12 +1,14 @@
-//! Replay: the fleet as it was at any moment that is recorded, the events
-//! around it, and both taken along.
+//! Replay: the fleet's recorded load at any moment, the events around it, and exports
+//! of both.
 
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ballast_control_plane::events;
-use ballast_control_plane::load::history::{self, Stretch};
-use ballast_control_plane::load::now::{self, LoadBody, LoadFilter, ShardLoadBody, TenantLoadBody};
+use ballast_control_plane::load::current::{
+    self, LoadBody, LoadFilter, ShardLoadBody, TenantLoadBody,
+};
+use ballast_control_plane::load::history::{self, TimeRange};
 use ballast_domain::registry::EventQuery;
 use ballast_domain::{Result, Timestamp};
 use maud::{Markup, html};
@@ -16,35 +18,38 @@ use crate::census::{Heat, ShardFigures, TenantFigure};
 use crate::console::Console;
 use crate::draw::blocks::{Size, blocks};
 use crate::fields::Fields;
-use crate::page::error::Broken;
+use crate::page::error::ErrorPage;
 use crate::page::layout::Page;
 use crate::page::words::{badge, nothing, whole};
 use crate::session::Visitor;
 
-/// Events that are shown.
+/// Events shown.
 const EVENTS: u32 = 40;
-/// Tenants that are drawn.
+/// Tenants drawn.
 const TENANTS: usize = 400;
-/// Places of the slider.
-const PLACES: i64 = 200;
+/// Steps of the slider.
+const SLIDER_STEPS: i64 = 200;
 
 /// The page.
 pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
     asked: Fields,
-) -> Result<Response, Broken> {
-    let stretch = load::stretch(&console, &asked)?;
-    let place: i64 = asked.optional("place")?.unwrap_or(PLACES).clamp(0, PLACES);
+) -> Result<Response, ErrorPage> {
+    let stretch = load::time_range(&console, &asked)?;
+    let place: i64 = asked
+        .optional("place")?
+        .unwrap_or(SLIDER_STEPS)
+        .clamp(0, SLIDER_STEPS);
     let (from, to) = (stretch.from.unix_ms(), stretch.to.unix_ms());
-    let at = Timestamp::from_unix_ms(from + (to - from) / PLACES * place);
+    let at = Timestamp::from_unix_ms(from + (to - from) / SLIDER_STEPS * place);
     let filter = |tenants| LoadFilter {
         shard: None,
         tenant: None,
         tenants_max: Some(tenants),
     };
     let past = history::show(&console.plane, stretch, None, filter(1)).await?;
-    let then = now::show(&console.plane, &filter(TENANTS), Some(at)).await?;
+    let then = current::show(&console.plane, &filter(TENANTS), Some(at)).await?;
     let main = html! {
         p class="crumb" { a href="/console/load" { "Load" } }
         div class="head" { h1 { "Replay" } span class="mono" { (at) } }
@@ -53,14 +58,14 @@ pub(super) async fn show(
         br;
         (fleet(&then))
         section class="card tight" aria-labelledby="events" {
-            h2 id="events" { "What was changed up to then" }
+            h2 id="events" { "Changes up to this moment" }
             (changes(&console, stretch.from, at).await?)
         }
     };
     Ok(Page::new(&console, &visitor, "Replay").show(&main))
 }
 
-fn controls(asked: &Fields, stretch: Stretch, place: i64) -> Markup {
+fn controls(asked: &Fields, stretch: TimeRange, place: i64) -> Markup {
     let span = format!("from={}&to={}", stretch.from, stretch.to);
     let events = format!("since={}&until={}", stretch.from, stretch.to);
     html! {
@@ -69,7 +74,7 @@ fn controls(asked: &Fields, stretch: Stretch, place: i64) -> Markup {
             div { label for="to" { "To" } input id="to" name="to" value=(stretch.to); }
             div class="search" {
                 label for="place" { "Moment" }
-                input id="place" name="place" type="range" min="0" max=(PLACES) value=(place);
+                input id="place" name="place" type="range" min="0" max=(SLIDER_STEPS) value=(place);
             }
             @if let Some(minutes) = asked.filled("minutes") { input type="hidden" name="minutes" value=(minutes); }
             button type="submit" { "Show" }
@@ -82,8 +87,8 @@ fn controls(asked: &Fields, stretch: Stretch, place: i64) -> Markup {
 fn fleet(then: &LoadBody) -> Markup {
     if then.shards.is_empty() {
         return nothing(
-            "Nothing is recorded of this moment.",
-            &html! { "Choose another one." },
+            "No load is recorded for this moment.",
+            &html! { "Choose another moment." },
         );
     }
     html! {
@@ -104,7 +109,7 @@ fn fleet(then: &LoadBody) -> Markup {
     }
 }
 
-/// What is drawn of a shard: its tenants, as large and as hot as they were.
+/// A shard's figures at that moment: its tenants sized and coloured by their rates.
 fn figures(then: &LoadBody, shard: &ShardLoadBody) -> ShardFigures {
     let on = |tenant: &TenantLoadBody| {
         let here = tenant
@@ -146,11 +151,11 @@ async fn changes(console: &Console, from: Timestamp, at: Timestamp) -> Result<Ma
     };
     let found = events::list(&console.plane, &query).await?;
     Ok(html! {
-        @if found.is_empty() { (nothing("Nothing was.", &html! {})) }
+        @if found.is_empty() { (nothing("No changes.", &html! {})) }
         @else {
             div class="scroll" role="region" aria-label="Events" tabindex="0" {
                 table {
-                    thead { tr { th { "When" } th { "Who" } th { "What" } th { "To what" } th { "Why" } } }
+                    thead { tr { th { "Time" } th { "Actor" } th { "Action" } th { "Record" } th { "Reason" } } }
                     tbody {
                         @for event in &found {
                             tr {
@@ -168,13 +173,13 @@ async fn changes(console: &Console, from: Timestamp, at: Timestamp) -> Result<Ma
     })
 }
 
-/// The recorded load, for the simulator.
+/// The recorded load as NDJSON, for the simulator.
 pub(super) async fn record(
     State(console): State<Console>,
     _: Visitor,
     asked: Fields,
-) -> Result<Response, Broken> {
-    let stretch = load::stretch(&console, &asked)?;
+) -> Result<Response, ErrorPage> {
+    let stretch = load::time_range(&console, &asked)?;
     let text = history::record(&console.plane, stretch, None).await?;
     let headers = [
         (header::CONTENT_TYPE, "application/x-ndjson"),

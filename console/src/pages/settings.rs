@@ -1,18 +1,17 @@
-//! The settings in force; a configuration file tried; the configuration read
-//! again.
+//! The settings in effect; checking a configuration file; reloading the configuration.
 
 use axum::extract::State;
 use axum::response::Response;
 use ballast_control_plane::reloads;
 use ballast_domain::Result;
-use ballast_domain::token::Role;
+use ballast_domain::token::AdminRole;
 use maud::{Markup, html};
 
-use crate::act::Act;
+use crate::act::FormSubmission;
 use crate::console::Console;
-use crate::page::error::Broken;
-use crate::page::flash::done;
-use crate::page::form::{Verb, hidden};
+use crate::page::error::ErrorPage;
+use crate::page::flash::redirect_with_message;
+use crate::page::form::{ActionForm, hidden};
 use crate::page::layout::Page;
 use crate::session::Visitor;
 
@@ -29,21 +28,21 @@ fn page(console: &Console, visitor: &Visitor, tried: Option<&str>, verdict: &Mar
         div class="grid" {
             section class="card w6" aria-labelledby="now" {
                 div class="head" {
-                    h2 id="now" { "In force" }
+                    h2 id="now" { "Settings in effect" }
                     div class="grow" {}
-                    @if visitor.may(Role::Admin) {
-                        (Verb { label: "Reload", action: "/console/settings/reload", version: None, grave: false,
-                            tells: "Reads the configuration file again. One that is not valid changes nothing." }
+                    @if visitor.may(AdminRole::Admin) {
+                        (ActionForm { label: "Reload", action: "/console/settings/reload", version: None, grave: false,
+                            description: "Reloads the configuration file. An invalid file changes nothing." }
                             .show(visitor, &html! {}))
                     }
                 }
-                pre tabindex="0" role="region" aria-label="Settings in force" { (text) }
+                pre tabindex="0" role="region" aria-label="Settings in effect" { (text) }
             }
             section class="card w6" aria-labelledby="try" {
-                h2 id="try" { "Try a configuration" }
+                h2 id="try" { "Check a configuration" }
                 form method="post" action="/console/settings/check" {
                     (hidden(visitor))
-                    label for="text" { "The text of a ballast.toml. It is only checked, and changes nothing" }
+                    label for="text" { "Text of a ballast.toml. It is only checked, not applied" }
                     textarea id="text" name="text" spellcheck="false" { (tried.unwrap_or(&text)) }
                     div class="row" { button type="submit" { "Check" } }
                 }
@@ -54,30 +53,36 @@ fn page(console: &Console, visitor: &Visitor, tried: Option<&str>, verdict: &Mar
 }
 
 /// Checks the text of a configuration file.
-pub(super) async fn check(State(console): State<Console>, act: Act) -> Result<Response, Broken> {
+pub(super) async fn check(
+    State(console): State<Console>,
+    act: FormSubmission,
+) -> Result<Response, ErrorPage> {
     let text = act.fields.text("text").unwrap_or_default();
     let verdict = match console.running.problem_with(text) {
-        None => html! { p class="note good" role="status" { "This configuration would do." } },
+        None => html! { p class="note good" role="status" { "This configuration is valid." } },
         Some(problem) => html! { p class="note bad" role="alert" { (problem) } },
     };
     Ok(page(&console, &act.visitor, Some(text), &verdict))
 }
 
-/// Reads the configuration again.
-pub(super) async fn reload(State(console): State<Console>, act: Act) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Admin)?;
+/// Reloads the configuration.
+pub(super) async fn reload(
+    State(console): State<Console>,
+    act: FormSubmission,
+) -> Result<Response, ErrorPage> {
+    act.visitor.at_least(AdminRole::Admin)?;
     let intent = act.intent()?;
     match console.running.reload() {
         Ok(later) => {
-            reloads::note(&console.plane, &intent, console.running.value()).await?;
+            reloads::record_reload(&console.plane, &intent, console.running.value()).await?;
             let said = match later.as_slice() {
-                [] => "The settings were read again.".to_owned(),
+                [] => "The settings were reloaded.".to_owned(),
                 some => format!(
-                    "The settings were read again; what changed in {} takes effect at the next start.",
+                    "The settings were reloaded; changes in {} take effect at the next start.",
                     some.join(", ")
                 ),
             };
-            Ok(done(&console, "/console/settings", said))
+            Ok(redirect_with_message(&console, "/console/settings", said))
         }
         Err(problem) => {
             let verdict = html! {

@@ -1,66 +1,65 @@
-//! A shard: how full and how hot it is, its weight, and its emptying. What
-//! would go where is worked out for whoever asks: with very many slices that
-//! takes long.
+//! A shard: its heat and density, its weight, and its drain. The drain plan is
+//! computed only on request, because it takes long with many tenants.
 
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use ballast_control_plane::drains::Manner;
-use ballast_control_plane::drains::drain::{self, DrainStatus, Standing};
+use ballast_control_plane::drains::MigrationOptions;
+use ballast_control_plane::drains::drain::{self, DrainState, DrainStatus};
 use ballast_control_plane::drains::plan::FleetPlan;
 use ballast_control_plane::migrations::body::MigrationBody;
 use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::shards::{self, ShardBody, ShardPatch};
 use ballast_domain::shard::ShardState;
-use ballast_domain::token::Role;
+use ballast_domain::token::AdminRole;
 use ballast_domain::{Result, ShardId, Timestamp};
 use maud::{Markup, html};
 use tokio::sync::watch;
 
-use super::deed::Deed;
-use super::emptying::{self, Emptying};
-use super::fleet::moving;
+use super::deed::OperatorForm;
+use super::emptying::{self, DrainProgress};
+use super::fleet::migration_line;
 use super::{names, shards as list};
-use crate::ahead::Foreseen;
-use crate::census::{Fleet, ShardFigures};
+use crate::ahead::Forecasts;
+use crate::census::{FleetFigures, ShardFigures};
 use crate::console::Console;
 use crate::draw::blocks::{Size, blocks};
 use crate::fields::Fields;
-use crate::live::{Right, Source, Told, streamed};
-use crate::page::error::Broken;
-use crate::page::flash::done;
-use crate::page::form::{self, Verb};
+use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
+use crate::page::error::ErrorPage;
+use crate::page::flash::redirect_with_message;
+use crate::page::form::{self, ActionForm};
 use crate::page::layout::Page;
-use crate::page::words::{badge, bar, bytes, nothing, number, span};
+use crate::page::words::{badge, bar, bytes, counted, nothing, number, span};
 use crate::session::Visitor;
 
-/// Slices of a plan that are named.
+/// Slices of a plan that are listed.
 const NAMED: usize = 25;
-/// Moves that are shown.
+/// Migrations shown.
 const MOVES: u32 = 20;
 
-/// All that changes on the page.
-struct Seen {
+/// Everything that changes on the page.
+struct ShardPage {
     body: ShardBody,
     figures: ShardFigures,
-    drain: Standing,
-    ahead: Arc<Foreseen>,
+    drain: DrainState,
+    ahead: Arc<Forecasts>,
     leaving: Vec<MigrationBody>,
-    emptying: Option<Emptying>,
+    emptying: Option<DrainProgress>,
     now: Timestamp,
 }
 
-async fn seen(console: &Console, id: &ShardId) -> Result<Seen> {
+async fn load_page(console: &Console, id: &ShardId) -> Result<ShardPage> {
     let plane = &console.plane;
     let filter = MigrationFilter {
         from: Some(id.clone()),
         open: Some(true),
         ..MigrationFilter::default()
     };
-    let drain = drain::standing(plane, id).await?;
-    Ok(Seen {
-        emptying: emptying::look(plane, id, &drain).await?,
+    let drain = drain::drain_state(plane, id).await?;
+    Ok(ShardPage {
+        emptying: emptying::load_progress(plane, id, &drain).await?,
         now: plane.now(),
         body: shards::get(plane, id).await?,
         figures: console
@@ -71,7 +70,7 @@ async fn seen(console: &Console, id: &ShardId) -> Result<Seen> {
             .cloned()
             .unwrap_or_default(),
         drain,
-        ahead: console.ahead.look(console),
+        ahead: console.forecasts.newest(console),
         leaving: migrations::list(plane, &filter, None, MOVES).await?,
     })
 }
@@ -82,14 +81,14 @@ pub(super) async fn show(
     visitor: Visitor,
     Path(id): Path<String>,
     asked: Fields,
-) -> Result<Response, Broken> {
-    let id: ShardId = names::named(&id)?;
-    let seen = seen(&console, &id).await?;
+) -> Result<Response, ErrorPage> {
+    let id: ShardId = names::parse_path_id(&id)?;
+    let seen = load_page(&console, &id).await?;
     let plan = match asked.ticked("plan") {
-        true => Some(drain::planned(&console.plane, &id).await?),
+        true => Some(drain::plan_drain(&console.plane, &id).await?),
         false => None,
     };
-    let may = visitor.may(Role::Operator);
+    let may = visitor.may(AdminRole::Operator);
     let main = html! {
         p class="crumb" { a href="/console/shards" { "Shards" } }
         div class="head" { h1 { (id) } div id="shard-state" { (seen.state()) } }
@@ -97,19 +96,19 @@ pub(super) async fn show(
             section class="card w5" aria-label="Now" { div id="shard-now" { (seen.now()) } }
             div class="stack w7" {
                 section class="card" aria-labelledby="is" {
-                    h2 id="is" { "What it is" }
+                    h2 id="is" { "Configuration" }
                     (about(&seen.body))
                     @if may { (change_form(&visitor, &seen.body)) }
                 }
                 section class="card" aria-labelledby="drain" {
-                    h2 id="drain" { "Emptying it" }
-                    div id="shard-drain" { (seen.drained()) }
+                    h2 id="drain" { "Draining" }
+                    div id="shard-drain" { (seen.drain_status()) }
                     (planned(&seen, plan.as_ref()))
                     @if may { (drain_forms(&visitor, &seen, console.plane.settings().moves.window_ms)) }
                 }
             }
             section class="card tight" aria-labelledby="tenants" {
-                h2 id="tenants" { a href=(format!("/console/tenants?shard={id}")) { "Tenants on it" } }
+                h2 id="tenants" { a href=(format!("/console/tenants?shard={id}")) { "Tenants on this shard" } }
             }
         }
     };
@@ -127,7 +126,7 @@ fn about(body: &ShardBody) -> Markup {
             }
             dt { "URL" } dd { code { (shard.url) } }
             dt { "Weight" } dd { (shard.weight) }
-            dt { "Slices at the most" } dd { (number(shard.max_slices)) }
+            dt { "Maximum tenants" } dd { (number(shard.max_slices)) }
         }
     }
 }
@@ -141,10 +140,10 @@ fn change_form(visitor: &Visitor, body: &ShardBody) -> Markup {
             form method="post" action=(format!("/console/shards/{}", shard.shard_id)) {
                 (form::hidden(visitor))
                 (form::version(body.shard.version))
-                p { "A shard of weight 2 gets twice the tenants of one of weight 1. Nobody moves by this alone." }
+                p { "A shard of weight 2 gets twice as many tenants as one of weight 1. Changing the weight moves no tenant." }
                 label for="weight" { "Weight" }
                 input id="weight" name="weight" inputmode="decimal" value=(shard.weight);
-                label for="slices" { "Slices at the most" }
+                label for="slices" { "Maximum tenants" }
                 input id="slices" name="slices" inputmode="numeric" pattern="[0-9]*" value=(shard.max_slices);
                 label for="zones" { "Zones" }
                 input id="zones" name="zones" value=(shard.zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
@@ -155,7 +154,7 @@ fn change_form(visitor: &Visitor, body: &ShardBody) -> Markup {
     }
 }
 
-fn drain_forms(visitor: &Visitor, seen: &Seen, window_ms: u64) -> Markup {
+fn drain_forms(visitor: &Visitor, seen: &ShardPage, window_ms: u64) -> Markup {
     let id = &seen.body.shard.value.shard_id;
     let version = Some(seen.body.shard.version);
     let action = |verb: &str| format!("/console/shards/{id}/{verb}");
@@ -164,36 +163,36 @@ fn drain_forms(visitor: &Visitor, seen: &Seen, window_ms: u64) -> Markup {
         br;
         div class="verbs" {
             @if !draining || seen.drain.status == DrainStatus::Idle {
-                (Verb { label: "Drain", action: &action("drain"), version: None, grave: true,
-                    tells: "It takes nothing new, and its slices move away a few at a time, while votes go on. It keeps a copy of each for the window." }
+                (ActionForm { label: "Drain", action: &action("drain"), version: None, grave: true,
+                    description: "The shard accepts no new tenants, and its tenants move away a few at a time while voting continues. It keeps a copy of each until the tenant's migration window ends." }
                     .show(visitor, &html! {
-                        label for="concurrency" { "Moves at a time; as configured when empty" }
+                        label for="concurrency" { "Concurrent migrations (default: as configured)" }
                         input id="concurrency" name="concurrency" inputmode="numeric" pattern="[0-9]*";
-                        label for="window" { "Keep both sides for, in seconds; " (span(window_ms)) " when empty" }
+                        label for="window" { "Migration window in seconds (default: " (span(window_ms)) ")" }
                         input id="window" name="window" inputmode="numeric" pattern="[0-9]*" placeholder=(window_ms / 1_000);
-                        (form::both_acknowledge())
+                        (form::synchronous_window())
                     }))
             }
             @if draining {
-                (Verb { label: "Keep it", action: &action("keep"), version: None, grave: false,
-                    tells: "It takes slices again, and no further moves begin. Those under way go on." }
+                (ActionForm { label: "Keep it", action: &action("keep"), version: None, grave: false,
+                    description: "It takes slices again, and no further moves begin. Those under way go on." }
                     .show(visitor, &html! {}))
             }
             @if seen.drain.status == DrainStatus::Empty {
-                (Verb { label: "Remove", action: &action("remove"), version, grave: true,
-                    tells: "It leaves the fleet. Its directory stays on disk." }
+                (ActionForm { label: "Remove", action: &action("remove"), version, grave: true,
+                    description: "The shard is removed from the fleet. Its directory stays on disk." }
                     .show(visitor, &html! {}))
             }
         }
     }
 }
 
-impl Seen {
+impl ShardPage {
     fn parts(&self) -> Vec<(&'static str, Markup)> {
         vec![
             ("shard-state", self.state()),
             ("shard-now", self.now()),
-            ("shard-drain", self.drained()),
+            ("shard-drain", self.drain_status()),
         ]
     }
 
@@ -204,22 +203,22 @@ impl Seen {
     fn now(&self) -> Markup {
         let shard = &self.body.shard.value;
         let usage = &self.figures.usage;
-        // Of what cannot be looked at no figure is shown.
+        // No figures are known of a shard that cannot be read.
         if let Some(trouble) = &self.figures.trouble {
             return html! {
-                p class="note bad" { "It cannot be read: " (trouble) }
-                p class="small muted" { "It owns " (number(self.body.slices)) " of " (number(shard.max_slices))
-                    " slices. Their polls take no votes until it is back." }
+                p class="note bad" { "Cannot be read: " (trouble) }
+                p class="small muted" { "It holds " (number(self.body.slices)) " of " (number(shard.max_slices))
+                    " tenants. Their polls accept no votes until it is back." }
             };
         }
         html! {
             dl class="strip" {
                 div { dt { "Votes per second" } dd { (number(self.figures.rate)) } }
                 div { dt { "Heat" } dd { @match &self.figures.heat { Some(heat) => { (heat.percent) " %" } None => { "—" } } } }
-                div { dt { "Slices" } dd { (number(self.body.slices)) } }
-                div { dt { "Polls" } dd { (number(usage.polls)) @if usage.polls_archived > 0 { " " small { (number(usage.polls_archived)) " in files" } } } }
+                div { dt { "Tenants" } dd { (number(self.body.slices)) } }
+                div { dt { "Polls" } dd { (number(usage.polls)) @if usage.polls_archived > 0 { " " small { (number(usage.polls_archived)) " archived" } } } }
                 div { dt { "On disk" } dd { (bytes(usage.disk_bytes)) } }
-                div { dt { "Commit" } dd { @match usage.commit_micros {
+                div { dt { "Commit latency" } dd { @match usage.commit_micros {
                     Some(micros) => { (format!("{}.{} ms", micros / 1_000, micros % 1_000 / 100)) }
                     None => { "—" }
                 } } }
@@ -227,45 +226,45 @@ impl Seen {
             (blocks(shard.shard_id.as_str(), &self.figures, Size::Large))
             br;
             (bar(self.body.slices, shard.max_slices, "Density"))
-            p class="small muted" { (number(self.body.slices)) " of " (number(shard.max_slices)) " slices · "
+            p class="small muted" { (number(self.body.slices)) " of " (number(shard.max_slices)) " tenants · "
                 (number(usage.voters_in_memory)) " of " (number(usage.voters_in_memory_max)) " voters in memory" }
-            @if let Some(full) = self.ahead.of(&shard.shard_id) { p class="small muted" { (full.words()) } }
+            @if let Some(full) = self.ahead.shard(&shard.shard_id) { p class="small muted" { (full.words()) } }
         }
     }
 
-    fn drained(&self) -> Markup {
+    fn drain_status(&self) -> Markup {
         html! {
             p {
                 @match self.drain.status {
-                    DrainStatus::No => { (badge("calm", "not being emptied")) }
-                    DrainStatus::Running => { (badge("info", "being emptied")) }
-                    DrainStatus::Stopping => { (badge("warn", "called off; moves under way go on")) }
-                    DrainStatus::Idle => { (badge("warn", "takes nothing new, but nobody moves its slices away")) }
+                    DrainStatus::No => { (badge("calm", "not draining")) }
+                    DrainStatus::Running => { (badge("info", "draining")) }
+                    DrainStatus::Stopping => { (badge("warn", "cancelled; running migrations continue")) }
+                    DrainStatus::Idle => { (badge("warn", "accepts no new tenants, but no drain is running")) }
                     DrainStatus::Empty => { (badge("good", "empty")) }
                 }
-                " Slices: " (number(self.drain.slices_left)) " left, " (number(self.drain.leaving)) " leaving"
+                " Tenants: " (number(self.drain.slices_left)) " left, " (number(self.drain.leaving)) " moving"
             }
             @if let Some(emptying) = &self.emptying { (emptying.show(self.now)) }
             @if !self.leaving.is_empty() {
-                ul class="moving" { @for body in &self.leaving { (moving(body)) } }
+                ul class="moving" { @for body in &self.leaving { (migration_line(body)) } }
             }
             @if self.drain.slices_left == 0 {
-                (nothing("It holds nothing.", &html! { "It can be drained and removed at once." }))
+                (nothing("This shard holds no tenants.", &html! { "It can be drained and removed immediately." }))
             }
         }
     }
 }
 
-/// What emptying it would do: for whoever asks.
-fn planned(seen: &Seen, plan: Option<&FleetPlan>) -> Markup {
+/// The drain plan, or the link that computes it.
+fn planned(seen: &ShardPage, plan: Option<&FleetPlan>) -> Markup {
     let id = &seen.body.shard.value.shard_id;
     let title = match seen.drain.status {
-        DrainStatus::Running => "What is still to go",
-        _ => "What emptying it would do",
+        DrainStatus::Running => "Remaining drain plan",
+        _ => "Show the drain plan",
     };
     html! {
         @match plan {
-            Some(plan) => { h3 id="plan" { (title) } (moves_of(plan)) }
+            Some(plan) => { h3 id="plan" { (title) } (plan_moves(plan)) }
             None if seen.drain.slices_left > 0 => {
                 p { a href=(format!("/console/shards/{id}?plan=yes#plan")) { (title) } }
             }
@@ -274,14 +273,14 @@ fn planned(seen: &Seen, plan: Option<&FleetPlan>) -> Markup {
     }
 }
 
-fn moves_of(plan: &FleetPlan) -> Markup {
+fn plan_moves(plan: &FleetPlan) -> Markup {
     html! {
-        @if plan.moves_total + plan.stuck_total == 0 { p class="small muted" { "Nothing would move." } }
+        @if plan.moves_total + plan.stuck_total == 0 { p class="small muted" { "No tenant would move." } }
         @else {
             p class="small" {
-                (number(plan.moves_total)) " moves of about " (number(plan.price.rows)) " rows, " (bytes(plan.price.bytes))
+                (counted(plan.moves_total, "migration")) " of about " (counted(plan.price.rows, "row")) ", " (bytes(plan.price.bytes))
                 ", " (span(plan.price.duration_ms)) " of copying"
-                @if plan.stuck_total > 0 { "; " strong { (number(plan.stuck_total)) " slices have nowhere to go" } }
+                @if plan.stuck_total > 0 { "; " strong { (counted(plan.stuck_total, "tenant")) " without a possible target" } }
             }
             ul class="small" {
                 @for slice in plan.slices.iter().take(NAMED) {
@@ -301,7 +300,9 @@ fn moves_of(plan: &FleetPlan) -> Markup {
 }
 
 /// Changes weight, density or zones.
-pub(super) async fn change(Deed { console, id, act }: Deed<ShardId>) -> Result<Response, Broken> {
+pub(super) async fn change(
+    OperatorForm { console, id, act }: OperatorForm<ShardId>,
+) -> Result<Response, ErrorPage> {
     let patch = ShardPatch {
         weight: act.fields.optional("weight")?,
         max_slices: act.fields.optional("slices")?,
@@ -311,64 +312,82 @@ pub(super) async fn change(Deed { console, id, act }: Deed<ShardId>) -> Result<R
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     shards::update(&console.plane, &intent, &id, &if_match, &patch).await?;
     let to = format!("/console/shards/{id}");
-    Ok(done(&console, &to, format!("{id} was changed.")))
+    Ok(redirect_with_message(
+        &console,
+        &to,
+        format!("{id} was changed."),
+    ))
 }
 
-/// Has it emptied.
-pub(super) async fn drain(Deed { console, id, act }: Deed<ShardId>) -> Result<Response, Broken> {
+/// Starts draining the shard.
+pub(super) async fn drain(
+    OperatorForm { console, id, act }: OperatorForm<ShardId>,
+) -> Result<Response, ErrorPage> {
     let window: Option<u64> = act.fields.optional("window")?;
-    let manner = Manner {
+    let manner = MigrationOptions {
         concurrency: act.fields.optional("concurrency")?,
         window_ms: window.map(|seconds| seconds.saturating_mul(1_000)),
         sync: act.fields.ticked("sync"),
     };
     drain::begin(&console.plane, &act.intent()?, &id, &manner).await?;
     let to = format!("/console/shards/{id}");
-    Ok(done(&console, &to, format!("{id} is being emptied.")))
-}
-
-/// Calls the emptying off.
-pub(super) async fn keep(Deed { console, id, act }: Deed<ShardId>) -> Result<Response, Broken> {
-    drain::cancel(&console.plane, &act.intent()?, &id).await?;
-    let to = format!("/console/shards/{id}");
-    Ok(done(&console, &to, format!("{id} takes slices again.")))
-}
-
-/// Takes it out of the fleet.
-pub(super) async fn remove(Deed { console, id, act }: Deed<ShardId>) -> Result<Response, Broken> {
-    let (intent, if_match) = (act.intent()?, act.if_match()?);
-    shards::remove(&console.plane, &intent, &id, &if_match).await?;
-    Ok(done(
+    Ok(redirect_with_message(
         &console,
-        "/console/shards",
-        format!("{id} has left the fleet."),
+        &to,
+        format!("{id} is draining."),
     ))
 }
 
-/// The page as it changes.
+/// Cancels the drain.
+pub(super) async fn cancel_drain(
+    OperatorForm { console, id, act }: OperatorForm<ShardId>,
+) -> Result<Response, ErrorPage> {
+    drain::cancel(&console.plane, &act.intent()?, &id).await?;
+    let to = format!("/console/shards/{id}");
+    Ok(redirect_with_message(
+        &console,
+        &to,
+        format!("The drain is cancelled: {id} accepts tenants again."),
+    ))
+}
+
+/// Removes the shard from the fleet.
+pub(super) async fn remove(
+    OperatorForm { console, id, act }: OperatorForm<ShardId>,
+) -> Result<Response, ErrorPage> {
+    let (intent, if_match) = (act.intent()?, act.if_match()?);
+    shards::remove(&console.plane, &intent, &id, &if_match).await?;
+    Ok(redirect_with_message(
+        &console,
+        "/console/shards",
+        format!("{id} is removed from the fleet."),
+    ))
+}
+
+/// ShardSource updates of the page.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
     Path(id): Path<String>,
-) -> Result<Response, Broken> {
-    let source = Live {
-        id: names::named(&id)?,
+) -> Result<Response, ErrorPage> {
+    let source = ShardSource {
+        id: names::parse_path_id(&id)?,
         follow: console.census.follow(),
         console: console.clone(),
     };
-    streamed(&console, Right::Session(visitor.session), source)
+    stream_updates(&console, ViewerAccess::Session(visitor.session), source)
 }
 
-struct Live {
+struct ShardSource {
     console: Console,
     id: ShardId,
-    follow: watch::Receiver<Arc<Fleet>>,
+    follow: watch::Receiver<Arc<FleetFigures>>,
 }
 
-impl Source for Live {
-    async fn next(&mut self) -> Option<Vec<Told>> {
+impl Source for ShardSource {
+    async fn next(&mut self) -> Option<Vec<LiveUpdate>> {
         self.follow.changed().await.ok()?;
-        let seen = seen(&self.console, &self.id).await.ok()?;
-        Some(vec![Told::Parts(seen.parts())])
+        let seen = load_page(&self.console, &self.id).await.ok()?;
+        Some(vec![LiveUpdate::Parts(seen.parts())])
     }
 }

@@ -1,17 +1,17 @@
-//! Shards: all of them, and a new one.
+//! The shard list, and adding a shard.
 
 use axum::extract::State;
 use axum::response::Response;
 use ballast_control_plane::shards::{self, NewShard, ShardBody};
 use ballast_domain::Result;
-use ballast_domain::token::Role;
+use ballast_domain::token::AdminRole;
 use maud::{Markup, html};
 
 use super::{fleet, names};
-use crate::act::Act;
+use crate::act::FormSubmission;
 use crate::console::Console;
-use crate::page::error::Broken;
-use crate::page::flash::done;
+use crate::page::error::ErrorPage;
+use crate::page::flash::redirect_with_message;
 use crate::page::form;
 use crate::page::layout::Page;
 use crate::page::words::{badge, bar, bytes, nothing, number};
@@ -24,11 +24,11 @@ const SHOWN: usize = 2_000;
 pub(super) async fn list(
     State(console): State<Console>,
     visitor: Visitor,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let all = shards::list(&console.plane).await?;
     let main = html! {
         div class="head" { h1 { "Shards" } span class="muted" { (number(all.len() as u64)) } }
-        @if visitor.may(Role::Operator) { (new(&visitor)) }
+        @if visitor.may(AdminRole::Operator) { (new(&visitor)) }
         section class="card tight" { (table(&console, &all)) }
     };
     Ok(Page::new(&console, &visitor, "Shards").show(&main))
@@ -38,7 +38,7 @@ fn table(console: &Console, all: &[ShardBody]) -> Markup {
     if all.is_empty() {
         return nothing(
             "There are no shards.",
-            &html! { "Without one no tenant can be placed." },
+            &html! { "Tenants cannot be placed without a shard." },
         );
     }
     let figures = console.census.newest();
@@ -47,8 +47,8 @@ fn table(console: &Console, all: &[ShardBody]) -> Markup {
             table {
                 thead { tr {
                     th { "Shard" } th { "Region" } th { "Zones" } th { "State" } th class="num" { "Weight" }
-                    th { "Density" } th class="num" { "Slices" } th class="num" { "Votes/s" }
-                    th class="num" { "Commit" } th class="num" { "On disk" }
+                    th { "Density" } th class="num" { "Tenants" } th class="num" { "Votes/s" }
+                    th class="num" { "Commit latency" } th class="num" { "On disk" }
                 } }
                 tbody {
                     @for body in all.iter().take(SHOWN) {
@@ -66,7 +66,7 @@ fn table(console: &Console, all: &[ShardBody]) -> Markup {
                                 }
                             }
                             td class="num" { (shard.weight) }
-                            td { (bar(body.slices, shard.max_slices, &format!("{} of {} slices", body.slices, shard.max_slices))) }
+                            td { (bar(body.slices, shard.max_slices, &format!("{} of {} tenants", body.slices, shard.max_slices))) }
                             td class="num" { (number(body.slices)) " / " (number(shard.max_slices)) }
                             td class="num" { (number(seen.map_or(0, |seen| seen.rate))) }
                             td class="num" { @match seen.and_then(|seen| seen.usage.commit_micros) {
@@ -98,18 +98,18 @@ fn new(visitor: &Visitor) -> Markup {
             summary class="button" { "Add a shard…" }
             form method="post" action="/console/shards" {
                 (form::hidden(visitor))
-                p { "Nobody moves: tenants that would belong on it stay until they are moved." }
+                p { "No tenant moves automatically: tenants that placement prefers here stay until they are migrated." }
                 label for="shard-id" { "ID" }
                 input id="shard-id" name="id" required maxlength="64" spellcheck="false" autocapitalize="none";
-                label for="shard-region" { "Region; the default when empty" }
+                label for="shard-region" { "Region (default: the fleet's default)" }
                 input id="shard-region" name="region" maxlength="64";
-                label for="shard-zones" { "Zones, with blanks between" }
+                label for="shard-zones" { "Zones, separated by blanks" }
                 input id="shard-zones" name="zones" maxlength="500";
                 label for="shard-weight" { "Weight" }
                 input id="shard-weight" name="weight" inputmode="decimal" placeholder="1";
-                label for="shard-slices" { "Slices at the most" }
+                label for="shard-slices" { "Maximum tenants" }
                 input id="shard-slices" name="slices" inputmode="numeric" pattern="[0-9]*";
-                label for="shard-url" { "URL; a directory of its own when empty" }
+                label for="shard-url" { "URL (default: a new local directory)" }
                 input id="shard-url" name="url" maxlength="500" placeholder="file:shards/shard-7";
                 (form::reason("shard"))
                 button type="submit" class="primary" { "Add" }
@@ -120,8 +120,11 @@ fn new(visitor: &Visitor) -> Markup {
 }
 
 /// Adds a shard.
-pub(super) async fn add(State(console): State<Console>, act: Act) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
+pub(super) async fn add(
+    State(console): State<Console>,
+    act: FormSubmission,
+) -> Result<Response, ErrorPage> {
+    act.visitor.at_least(AdminRole::Operator)?;
     let new = NewShard {
         shard_id: act.fields.required("id")?,
         url: act.fields.filled("url").map(str::to_owned),
@@ -133,5 +136,9 @@ pub(super) async fn add(State(console): State<Console>, act: Act) -> Result<Resp
     let made = shards::add(&console.plane, &act.intent()?, &new).await?;
     let id = &made.shard.value.shard_id;
     let to = format!("/console/shards/{id}");
-    Ok(done(&console, &to, format!("Shard {id} was added.")))
+    Ok(redirect_with_message(
+        &console,
+        &to,
+        format!("Shard {id} was added."),
+    ))
 }

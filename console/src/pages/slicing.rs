@@ -1,22 +1,21 @@
-//! A tenant is cut into more slices, or joined into fewer: first what that
-//! would do, then the button.
+//! Splitting a tenant into more slices or merging them: a preview, then the action.
 
 use axum::response::Response;
-use ballast_control_plane::slicing::ask::{self, SlicingPlan, Wanted};
+use ballast_control_plane::slicing::requests::{self, SlicingPlan, SlicingRequest};
 use ballast_domain::tenant::Tenant;
 use ballast_domain::{Error, Result, TenantId};
 use maud::{Markup, html};
 
-use super::deed::{Deed, Draft};
+use super::deed::{OperatorForm, OperatorPreview};
 use super::names;
 use crate::fields::Fields;
-use crate::page::error::Broken;
-use crate::page::flash::done;
+use crate::page::error::ErrorPage;
+use crate::page::flash::redirect_with_message;
 use crate::page::form::{hidden, reason};
 use crate::page::layout::Page;
 use crate::page::words::nothing;
 
-/// Into how many. It only shows a plan.
+/// The form for the number of slices. It leads to a preview.
 pub(super) fn form(tenant: &Tenant) -> Markup {
     let slices = tenant.slices.len();
     let choices: Vec<usize> = (0..7)
@@ -27,41 +26,41 @@ pub(super) fn form(tenant: &Tenant) -> Markup {
         details class="verb" {
             summary class="button" { @if slices == 1 { "Split…" } @else { "Split or merge…" } }
             form method="get" action=(format!("/console/tenants/{}/slices", tenant.tenant_id)) {
-                p { "It has " (slices) @if slices == 1 { " slice" } @else { " slices" }
-                    ". Its polls are spread over them; each can be on another shard." }
-                label for="slices-into" { "Slices in all" }
+                p { "This tenant has " (slices) @if slices == 1 { " slice" } @else { " slices" }
+                    ". Its polls are spread over its slices; each slice can be on a different shard." }
+                label for="slices-into" { "Number of slices" }
                 select id="slices-into" name="into" {
                     @for into in choices { option value=(into) { (into) } }
                 }
-                label class="tick" { input type="checkbox" name="stay"; "Leave new slices where they are cut" }
-                button type="submit" class="primary" { "Show what that would do" }
+                label class="tick" { input type="checkbox" name="stay"; "Keep the new slices on the same shard" }
+                button type="submit" class="primary" { "Preview" }
             }
         }
     }
 }
 
-fn wanted(tenant: &Tenant, fields: &Fields) -> Result<Wanted> {
+fn parse_target(tenant: &Tenant, fields: &Fields) -> Result<SlicingRequest> {
     let into: u32 = fields.required("into")?;
     let now = u32::try_from(tenant.slices.len()).unwrap_or(u32::MAX);
     Ok(match into > now {
-        true => Wanted::Split {
+        true => SlicingRequest::Split {
             into,
             spread: !fields.ticked("stay"),
         },
-        false => Wanted::Merge { into },
+        false => SlicingRequest::Merge { into },
     })
 }
 
-/// What it would do.
-pub(super) async fn plan(draft: Draft<TenantId>) -> Result<Response, Broken> {
-    let Draft {
+/// The preview.
+pub(super) async fn plan(draft: OperatorPreview<TenantId>) -> Result<Response, ErrorPage> {
+    let OperatorPreview {
         console,
         visitor,
         id,
         fields,
     } = draft;
     let tenant = ballast_control_plane::tenants::get(&console.plane, &id).await?;
-    let plan = ask::plan(&console.plane, &id, wanted(&tenant.value, &fields)?).await?;
+    let plan = requests::plan(&console.plane, &id, parse_target(&tenant.value, &fields)?).await?;
     let verb = if plan.into > plan.slices {
         "Split"
     } else {
@@ -75,7 +74,7 @@ pub(super) async fn plan(draft: Draft<TenantId>) -> Result<Response, Broken> {
             span class="muted" { (plan.slices) " → " (plan.into) " slices" }
         }
         section class="card" aria-labelledby="does" {
-            h2 id="does" { "What it would do" }
+            h2 id="does" { "Steps" }
             (steps(&plan))
             br;
             form method="post" action=(format!("/console/tenants/{id}/slices")) {
@@ -85,7 +84,7 @@ pub(super) async fn plan(draft: Draft<TenantId>) -> Result<Response, Broken> {
                 (reason("slices"))
                 div class="row" {
                     button type="submit" class="primary" { (verb) }
-                    a class="button" href=(format!("/console/tenants/{id}")) { "Do not" }
+                    a class="button" href=(format!("/console/tenants/{id}")) { "Cancel" }
                 }
             }
         }
@@ -100,28 +99,34 @@ fn steps(plan: &SlicingPlan) -> Markup {
     };
     html! {
         @if plan.cuts.is_empty() && plan.moves.is_empty() {
-            (nothing("Nothing.", &html! { "It has that many slices." }))
+            (nothing("Nothing to do.", &html! { "The tenant already has that many slices." }))
         }
         ol {
             @for cut in &plan.cuts {
                 li { "on " (names::shard(&cut.shard_id)) ", in place: " (list(&cut.parents)) " → " (list(&cut.children)) }
             }
             @for moved in &plan.moves {
-                li { "then slice " (moved.slice) " moves " (names::way(&moved.from, &moved.to)) }
+                li { "then slice " (moved.slice) " moves " (names::route(&moved.from, &moved.to)) }
             }
         }
     }
 }
 
-/// Has it done.
-pub(super) async fn begin(Deed { console, id, act }: Deed<TenantId>) -> Result<Response, Broken> {
+/// Starts the split or merge.
+pub(super) async fn begin(
+    OperatorForm { console, id, act }: OperatorForm<TenantId>,
+) -> Result<Response, ErrorPage> {
     let plane = &console.plane;
     let tenant = ballast_control_plane::tenants::get(plane, &id).await?;
-    let wanted = wanted(&tenant.value, &act.fields)?;
-    if matches!(wanted, Wanted::Merge { into: 0 }) {
-        return Err(Error::invalid_field("/into", "it must be at least 1").into());
+    let wanted = parse_target(&tenant.value, &act.fields)?;
+    if matches!(wanted, SlicingRequest::Merge { into: 0 }) {
+        return Err(Error::invalid_field("/into", "must be at least 1").into());
     }
-    ask::begin(plane, &act.intent()?, &id, wanted).await?;
+    requests::begin(plane, &act.intent()?, &id, wanted).await?;
     let to = format!("/console/tenants/{id}");
-    Ok(done(&console, &to, format!("{id} is being cut.")))
+    Ok(redirect_with_message(
+        &console,
+        &to,
+        format!("{id} is being split or merged."),
+    ))
 }

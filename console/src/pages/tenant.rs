@@ -1,5 +1,4 @@
-//! A tenant: who it is, where it is and why, its keys, limits, polls and
-//! moves.
+//! A tenant: identity, placement, keys, limits, polls and migrations.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -8,46 +7,46 @@ use ballast_control_plane::migrations::body::MigrationBody;
 use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::registry::typed::Versioned;
 use ballast_control_plane::{keys as all_keys, placements, tenants as all_tenants};
-use ballast_domain::migration::Status;
+use ballast_domain::migration::MigrationStatus;
 use ballast_domain::placement::Explanation;
 use ballast_domain::tenant::{Tenant, TenantStatus};
-use ballast_domain::token::Role;
+use ballast_domain::token::AdminRole;
 use ballast_domain::{Result, TenantId};
 use maud::{Markup, html};
 
 use super::{keys, limits, moves, names, new_move, placement, polls, slicing, standing, tenants};
 use crate::console::Console;
-use crate::page::error::Broken;
+use crate::page::error::ErrorPage;
 use crate::page::layout::Page;
 use crate::page::part::later;
 use crate::page::words::{moment, number, span};
 use crate::session::Visitor;
 
-/// Keys and moves that are shown.
+/// Keys and migrations shown.
 const KEYS: u32 = 100;
 const MOVES: u32 = 10;
 
-/// All that the page shows.
-pub(super) struct Seen {
+/// Everything the page shows.
+pub(super) struct TenantPage {
     pub(super) tenant: Versioned<Tenant>,
     pub(super) explanation: Explanation,
     pub(super) keys: Vec<KeyBody>,
     pub(super) moves: Vec<MigrationBody>,
-    pub(super) polls: polls::Found,
+    pub(super) polls: polls::TenantPolls,
 }
 
-async fn seen(console: &Console, id: &TenantId) -> Result<Seen, Broken> {
+async fn load_page(console: &Console, id: &TenantId) -> Result<TenantPage, ErrorPage> {
     let plane = &console.plane;
     let tenant = all_tenants::get(plane, id).await?;
     let filter = MigrationFilter {
         tenant: Some(id.clone()),
         ..MigrationFilter::default()
     };
-    Ok(Seen {
-        explanation: placements::explained(plane, id, 0, None).await?,
+    Ok(TenantPage {
+        explanation: placements::explain_placement(plane, id, 0, None).await?,
         keys: all_keys::list(plane, Some(id), None, KEYS).await?,
         moves: migrations::list(plane, &filter, None, MOVES).await?,
-        polls: polls::of_tenant(console, &tenant.value, 8).await,
+        polls: polls::tenant_polls(console, &tenant.value, 8).await,
         tenant,
     })
 }
@@ -57,14 +56,14 @@ pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
     Path(id): Path<String>,
-) -> Result<Response, Broken> {
-    let seen = seen(&console, &names::named(&id)?).await?;
+) -> Result<Response, ErrorPage> {
+    let seen = load_page(&console, &names::parse_path_id(&id)?).await?;
     Ok(page(&console, &visitor, &seen))
 }
 
-fn page(console: &Console, visitor: &Visitor, seen: &Seen) -> Response {
+fn page(console: &Console, visitor: &Visitor, seen: &TenantPage) -> Response {
     let tenant = &seen.tenant.value;
-    let may = visitor.may(Role::Operator) && tenant.status != TenantStatus::Closed;
+    let may = visitor.may(AdminRole::Operator) && tenant.status != TenantStatus::Closed;
     let main = html! {
         p class="crumb" { a href="/console/tenants" { "Tenants" } }
         div class="head" {
@@ -78,8 +77,8 @@ fn page(console: &Console, visitor: &Visitor, seen: &Seen) -> Response {
                 (identity(console, tenant))
             }
             section class="card w7" aria-labelledby="why" {
-                h2 id="why" { "Why it is here" }
-                (came_by(console, seen))
+                h2 id="why" { "Why it is on this shard" }
+                (arrival(console, seen))
                 (placement::why(&seen.explanation))
             }
             @if may {
@@ -101,22 +100,22 @@ fn page(console: &Console, visitor: &Visitor, seen: &Seen) -> Response {
             }
             section class="card w7" aria-labelledby="load" {
                 h2 id="load" { "Load" }
-                (later(&format!("/console/tenants/{}/load", tenant.tenant_id), "Its load over the last hour"))
+                (later(&format!("/console/tenants/{}/load", tenant.tenant_id), "Show the load of the last hour"))
             }
             section class="card tight w5" aria-labelledby="usage" {
                 h2 id="usage" { "Usage by day" }
-                (later(&format!("/console/tenants/{}/usage", tenant.tenant_id), "What it used, day by day"))
+                (later(&format!("/console/tenants/{}/usage", tenant.tenant_id), "Show the usage by day"))
             }
             section class="card tight" aria-labelledby="moves" {
-                h2 id="moves" { "Moves so far" }
-                (moves::table(console, &seen.moves, "It has never moved."))
+                h2 id="moves" { "Migrations" }
+                (moves::table(console, &seen.moves, "This tenant has never been moved."))
             }
             section class="card tight" aria-labelledby="polls" {
                 div class="head" {
                     h2 id="polls" { "Polls" }
-                    a class="small" href=(format!("/console/polls?tenant={}", tenant.tenant_id)) { "All its polls" }
+                    a class="small" href=(format!("/console/polls?tenant={}", tenant.tenant_id)) { "All polls of this tenant" }
                 }
-                (polls::table(console, &seen.polls, "It has no polls."))
+                (polls::table(console, &seen.polls, "This tenant has no polls."))
             }
         }
     };
@@ -124,8 +123,8 @@ fn page(console: &Console, visitor: &Visitor, seen: &Seen) -> Response {
     page.with_charts().show(&main)
 }
 
-/// The move that brought it where it is, and why it was made.
-fn came_by(console: &Console, seen: &Seen) -> Markup {
+/// The migration that brought the tenant to its current shard, and its reason.
+fn arrival(console: &Console, seen: &TenantPage) -> Markup {
     let here = seen.tenant.value.slices.first();
     let came = |body: &&MigrationBody| {
         let moved = &body.migration.value;
@@ -133,17 +132,20 @@ fn came_by(console: &Console, seen: &Seen) -> Markup {
             here.is_some_and(|slice| slice.shard_id == moved.to && slice.slice == moved.slice);
         there
             && moved.figures.cut_over_at.is_some()
-            && !matches!(body.status, Status::Reversed | Status::RolledBack)
+            && !matches!(
+                body.status,
+                MigrationStatus::Reversed | MigrationStatus::RolledBack
+            )
     };
-    // The newest come first.
+    // Newest first.
     let Some(body) = seen.moves.iter().find(came) else {
         return html! {};
     };
     let moved = &body.migration.value;
     let at = moved.figures.cut_over_at.unwrap_or(moved.requested_at);
     html! {
-        p { "It came from " (names::shard(&moved.from)) " " (moment(at, console.plane.now()))
-            " by move " (names::migration(&moved.migration_id.to_string())) ", asked for by " (moved.actor)
+        p { "Moved here from " (names::shard(&moved.from)) " " (moment(at, console.plane.now()))
+            " by migration " (names::migration(&moved.migration_id.to_string())) ", requested by " (moved.actor)
             @if let Some(reason) = &moved.reason { ": " (reason) } "." }
         br;
     }
@@ -187,15 +189,15 @@ fn identity(console: &Console, tenant: &Tenant) -> Markup {
                 dt { @if tenant.slices.len() == 1 { "Route" } @else { "Slice " (slice.slice) } }
                 dd {
                     (names::shard(&slice.shard_id)) ", epoch " (slice.epoch.0)
-                    ", there for " (span(u64::try_from(now.unix_ms() - slice.placed_at.unix_ms()).unwrap_or(0)))
+                    ", for " (span(u64::try_from(now.unix_ms() - slice.placed_at.unix_ms()).unwrap_or(0)))
                     @if let Some(moving) = &slice.moving {
-                        " · " a href=(format!("/console/moves/{}", moving.move_id)) { "moving to " (moving.to) }
+                        " · " a href=(format!("/console/moves/{}", moving.migration_id)) { "moving to " (moving.to) }
                     }
-                    @if slice.sealing_since.is_some() { " · being sealed" }
+                    @if slice.sealing_since.is_some() { " · sealing" }
                 }
             }
             @if let Some(slicing) = &tenant.slicing {
-                dt { "Being cut" } dd { "into " (number(u64::from(slicing.into))) " slices" }
+                dt { "Recutting" } dd { "into " (number(u64::from(slicing.into))) " slices" }
             }
         }
     }

@@ -1,12 +1,13 @@
-//! What a tenant uses: now, over the last hours, and day by day with what that
-//! costs. Both are read from the record of load, so they follow after the page.
+//! A tenant's load now and over the last hours, and its usage and cost by day.
+//! Both are read from the load record, which takes time, so the page loads them
+//! after it is shown.
 
 use std::collections::BTreeMap;
 
 use axum::extract::{Path, State};
 use axum::response::Response;
-use ballast_control_plane::load::history::{self, LoadHistory, ShardPoint, Stretch};
-use ballast_control_plane::load::now::{LoadFilter, TenantLoadBody};
+use ballast_control_plane::load::current::{LoadFilter, TenantLoadBody};
+use ballast_control_plane::load::history::{self, LoadHistoryBody, ShardPoint, TimeRange};
 use ballast_control_plane::load::usage::{self, UsageBody};
 use ballast_control_plane::tenants;
 use ballast_domain::tenant::Tenant;
@@ -17,15 +18,15 @@ use serde_json::{Value, json};
 use super::{load, names};
 use crate::console::Console;
 use crate::fields::Fields;
-use crate::page::error::Broken;
+use crate::page::error::ErrorPage;
 use crate::page::layout::Page;
-use crate::page::part::Alone;
+use crate::page::part::PartOnly;
 use crate::page::words::{bytes, nothing, number, whole};
 use crate::session::Visitor;
 
-/// Days that are told.
+/// Days of usage shown.
 const DAYS: i64 = 30;
-/// What can be looked at, in minutes.
+/// The selectable time spans, in minutes.
 const SPANS: [(&str, i64); 4] = [
     ("15 minutes", 15),
     ("hour", 60),
@@ -33,23 +34,29 @@ const SPANS: [(&str, i64); 4] = [
     ("day", 1_440),
 ];
 
-/// What it uses now and has used of late.
+/// The tenant's current and recent load.
 pub(super) async fn charts(
     State(console): State<Console>,
     visitor: Visitor,
-    alone: Alone,
+    alone: PartOnly,
     Path(id): Path<String>,
     asked: Fields,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let plane = &console.plane;
-    let tenant = tenants::get(plane, &names::named(&id)?).await?.value;
-    let part = match plane.load() {
+    let tenant = tenants::get(plane, &names::parse_path_id(&id)?)
+        .await?
+        .value;
+    let part = match plane.load_monitor() {
         None => not_measured(),
         Some(load) => {
-            let stretch = load::stretch(&console, &asked)?;
-            let now = load.now(&of(&tenant.tenant_id)).tenants.into_iter().next();
-            let own = history::show(plane, stretch, None, of(&tenant.tenant_id)).await?;
-            let there = match there(&tenant) {
+            let stretch = load::time_range(&console, &asked)?;
+            let now = load
+                .current_load(&tenant_filter(&tenant.tenant_id))
+                .tenants
+                .into_iter()
+                .next();
+            let own = history::show(plane, stretch, None, tenant_filter(&tenant.tenant_id)).await?;
+            let there = match shard_filter(&tenant) {
                 Some(filter) => {
                     Some(history::show(plane, stretch, Some(own.step_ms), filter).await?)
                 }
@@ -68,22 +75,22 @@ pub(super) async fn charts(
     Ok(alone.show(page, &crumb(&tenant.tenant_id), &part))
 }
 
-/// What it used, day by day.
+/// The tenant's usage by day.
 pub(super) async fn days(
     State(console): State<Console>,
     visitor: Visitor,
-    alone: Alone,
+    alone: PartOnly,
     Path(id): Path<String>,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let plane = &console.plane;
-    let id: TenantId = names::named(&id)?;
+    let id: TenantId = names::parse_path_id(&id)?;
     tenants::get(plane, &id).await?;
-    let part = match plane.load() {
+    let part = match plane.load_monitor() {
         None => not_measured(),
         Some(_) => {
             let from = plane.now().plus_seconds(-DAYS * 86_400);
-            let stretch = Stretch::new(plane, Some(from), None)?;
-            used(&usage::show(plane, stretch, Some(id.clone())).await?)
+            let stretch = TimeRange::new(plane, Some(from), None)?;
+            usage_table(&usage::show(plane, stretch, Some(id.clone())).await?)
         }
     };
     let title = format!("Usage of {id}");
@@ -102,16 +109,16 @@ fn not_measured() -> Markup {
     )
 }
 
-fn of(tenant: &TenantId) -> LoadFilter {
+fn tenant_filter(tenant: &TenantId) -> LoadFilter {
     LoadFilter {
         tenant: Some(tenant.clone()),
         ..LoadFilter::default()
     }
 }
 
-/// The shard that it is on, or the first of them: it tells when anything was
-/// measured at all, and how long calls took there.
-fn there(tenant: &Tenant) -> Option<LoadFilter> {
+/// The first shard that the tenant is on: its samples say when anything was
+/// measured, and how long calls took there.
+fn shard_filter(tenant: &Tenant) -> Option<LoadFilter> {
     let slice = tenant.slices.first()?;
     Some(LoadFilter {
         shard: Some(slice.shard_id.clone()),
@@ -133,21 +140,21 @@ fn spans(id: &TenantId, minutes: i64) -> Markup {
 
 fn strip(now: Option<&TenantLoadBody>) -> Markup {
     let Some(now) = now else {
-        return html! { p class="muted" { "It does nothing right now." } };
+        return html! { p class="muted" { "No load right now." } };
     };
     let rates = &now.rates;
     html! {
         dl class="strip" {
             div { dt { "Votes per second" } dd { (number(whole(rates.votes_per_second))) } }
             div { dt { "Queries per second" } dd { (number(whole(rates.queries_per_second))) } }
-            div { dt { "Of its shard" } dd { (whole(rates.heat * 100.0)) " %" } }
-            div { dt { "Stored" } dd { @match rates.storage_bytes {
+            div { dt { "Share of its shard" } dd { (whole(rates.heat * 100.0)) " %" } }
+            div { dt { "Storage" } dd { @match rates.storage_bytes {
                 Some(stored) => { (bytes(whole(stored))) } None => { "—" }
             } } }
-            div { dt { "Calls take" } dd { @match &now.latency {
+            div { dt { "Latency" } dd { @match &now.latency {
                 Some(latency) => {
-                    (ms(latency.p50)) " " small { "half of them" } " · "
-                    (ms(latency.p99)) " " small { "99 %" }
+                    (ms(latency.p50)) " " small { "p50" } " · "
+                    (ms(latency.p99)) " " small { "p99" }
                 }
                 None => { "—" }
             } } }
@@ -162,11 +169,11 @@ fn ms(ms: f64) -> String {
     }
 }
 
-fn drawn(own: &LoadHistory, there: Option<&LoadHistory>) -> Markup {
+fn drawn(own: &LoadHistoryBody, there: Option<&LoadHistoryBody>) -> Markup {
     let Some(points) = own.tenants.first().map(|series| &series.points) else {
         return nothing(
-            "It did nothing in this time.",
-            &html! { "Votes and queries are drawn here as they come." },
+            "No load in this time.",
+            &html! { "Votes and queries are shown here as they arrive." },
         );
     };
     let on_shard: &[ShardPoint] = there
@@ -180,7 +187,7 @@ fn drawn(own: &LoadHistory, there: Option<&LoadHistory>) -> Markup {
     let mut times: Vec<i64> = measured.chain(used.keys().copied()).collect();
     times.sort_unstable();
     times.dedup();
-    // Where the shard was measured and the tenant was not seen, it did nothing.
+    // A time at which the shard was measured without this tenant counts as zero load.
     let votes = |time: &i64| used.get(time).map_or(0.0, |rates| rates.votes_per_second);
     let queries = |time: &i64| used.get(time).map_or(0.0, |rates| rates.queries_per_second);
     let rates = series(
@@ -193,15 +200,15 @@ fn drawn(own: &LoadHistory, there: Option<&LoadHistory>) -> Markup {
     );
     html! {
         h3 { "Votes and queries per second" }
-        (load::drawn("tenant-rates", &rates))
+        (load::chart_or_empty("tenant-rates", &rates))
         @if let Some(latencies) = latencies(on_shard) {
-            h3 { "On its shard, 99 % within, in ms" }
-            (load::drawn("tenant-latency", &latencies))
+            h3 { "Latency on its shard, p99 (ms)" }
+            (load::chart_or_empty("tenant-latency", &latencies))
         }
     }
 }
 
-/// How long calls take on its shard, where any were made.
+/// The latencies on its shard, if any calls were made.
 fn latencies(points: &[ShardPoint]) -> Option<Value> {
     let line = |of: fn(&ShardPoint) -> Option<f64>| points.iter().map(of).collect::<Vec<_>>();
     let votes = line(|point| point.vote_latency.map(|latency| latency.p99));
@@ -219,11 +226,11 @@ fn series(labels: &[&str], times: &[i64], lines: Value) -> Value {
     })
 }
 
-fn used(told: &UsageBody) -> Markup {
+fn usage_table(told: &UsageBody) -> Markup {
     if told.rows.is_empty() {
         return nothing(
-            &format!("Nothing is recorded of the last {DAYS} days."),
-            &html! { "Every day on which it votes, asks or stores gets a row." },
+            &format!("No usage is recorded for the last {DAYS} days."),
+            &html! { "Each day with votes, queries or stored data gets a row." },
         );
     }
     let priced = told.prices.as_object().is_some_and(|prices| {
@@ -235,7 +242,7 @@ fn used(told: &UsageBody) -> Markup {
             table {
                 thead { tr {
                     th { "Day" } th class="num" { "Votes" } th class="num" { "Queries" }
-                    th class="num" { "Stored × hours" } th class="num" { "Moved" }
+                    th class="num" { "Storage × hours" } th class="num" { "Migrated" }
                     @if priced { th class="num" { "Cost" } }
                 } }
                 tbody {
@@ -253,8 +260,8 @@ fn used(told: &UsageBody) -> Markup {
             }
         }
         p class="small muted" {
-            "Days are UTC. "
-            @if !priced { "Without prices (" code { "load.price_per_million_votes" } " and the others) nothing costs anything." }
+            "Days are in UTC. "
+            @if !priced { "Set " code { "load.price_per_million_votes" } " and the other prices to see costs." }
         }
     }
 }
@@ -265,8 +272,8 @@ mod tests {
     use ballast_domain::Timestamp;
 
     #[test]
-    fn a_tenant_that_did_nothing_has_words_and_no_chart() {
-        let empty = LoadHistory {
+    fn a_tenant_without_load_gets_a_note_and_no_chart() {
+        let empty = LoadHistoryBody {
             from: Timestamp::from_unix_ms(0),
             to: Timestamp::from_unix_ms(1),
             step_ms: 1,
@@ -274,8 +281,8 @@ mod tests {
             tenants: Vec::new(),
         };
         let shown = drawn(&empty, None).into_string();
-        assert!(shown.contains("It did nothing in this time."));
+        assert!(shown.contains("No load in this time."));
         assert!(!shown.contains("data-series"));
-        assert!(strip(None).into_string().contains("nothing right now"));
+        assert!(strip(None).into_string().contains("No load right now"));
     }
 }

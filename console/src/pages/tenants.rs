@@ -1,27 +1,27 @@
-//! Tenants: found by the beginning of their IDs, a page at a time; and made.
+//! The paged tenant list with search, and tenant creation.
 
 use axum::extract::State;
 use axum::response::Response;
 use ballast_control_plane::registry::typed::Versioned;
 use ballast_control_plane::tenants::{self, NewTenant, TenantFilter};
-use ballast_domain::limits::Limits;
+use ballast_domain::limits::TenantLimits;
 use ballast_domain::tenant::{Tenant, TenantStatus};
-use ballast_domain::token::Role;
+use ballast_domain::token::AdminRole;
 use ballast_domain::{Error, Result};
 use maud::{Markup, html};
 
 use super::names;
-use crate::act::Act;
+use crate::act::FormSubmission;
 use crate::console::Console;
 use crate::fields::Fields;
-use crate::page::error::Broken;
-use crate::page::flash::done;
+use crate::page::error::ErrorPage;
+use crate::page::flash::redirect_with_message;
 use crate::page::form;
 use crate::page::layout::Page;
 use crate::page::words::{badge, moment, nothing};
 use crate::session::Visitor;
 
-/// Tenants on a page.
+/// Tenants per page.
 const PAGE: u32 = 50;
 
 /// The list.
@@ -29,7 +29,7 @@ pub(super) async fn list(
     State(console): State<Console>,
     visitor: Visitor,
     asked: Fields,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let filter = filter(&asked)?;
     let after = asked.filled("after").map(str::to_owned);
     let mut found = tenants::list(&console.plane, &filter, after, PAGE + 1).await?;
@@ -41,7 +41,7 @@ pub(super) async fn list(
         .map(|last| last.value.tenant_id.to_string());
     let main = html! {
         div class="head" { h1 { "Tenants" } }
-        @if visitor.may(Role::Operator) { (new(&visitor)) }
+        @if visitor.may(AdminRole::Operator) { (new(&visitor)) }
         (search(&console, &asked))
         section class="card tight" {
             (table(&console, &found, &asked))
@@ -64,10 +64,10 @@ fn filter(asked: &Fields) -> Result<TenantFilter> {
         Some("active") => Some(TenantStatus::Active),
         Some("suspended") => Some(TenantStatus::Suspended),
         Some("closed") => Some(TenantStatus::Closed),
-        Some(_) => return Err(Error::invalid_field("/status", "there is no such status")),
+        Some(_) => return Err(Error::invalid_field("/status", "unknown status")),
     };
     Ok(TenantFilter {
-        // IDs have no capitals: who types some means the same.
+        // Tenant IDs are lower case.
         prefix: asked.filled("q").unwrap_or_default().to_lowercase(),
         status,
         region: asked.optional("region")?,
@@ -124,7 +124,7 @@ fn table(console: &Console, found: &[Versioned<Tenant>], asked: &Fields) -> Mark
         let narrowed = looked_for.iter().any(|name| asked.filled(name).is_some());
         return nothing(
             if narrowed {
-                "No tenant is like that."
+                "No tenant matches."
             } else {
                 "There are no tenants yet."
             },
@@ -149,7 +149,7 @@ fn table(console: &Console, found: &[Versioned<Tenant>], asked: &Fields) -> Mark
                             td { bdi { (tenant.name) } }
                             td { (status(tenant.status)) }
                             td { (tenant.home_region) }
-                            td { (places(tenant)) }
+                            td { (tenant_shards(tenant)) }
                             td class="num" { (tenant.slices.iter().map(|slice| slice.epoch.0).max().unwrap_or(0)) }
                             td class="nowrap" { (moment(tenant.created_at, now)) }
                         }
@@ -160,8 +160,8 @@ fn table(console: &Console, found: &[Versioned<Tenant>], asked: &Fields) -> Mark
     }
 }
 
-/// The shards a tenant is on.
-fn places(tenant: &Tenant) -> Markup {
+/// The shards of a tenant's slices.
+fn tenant_shards(tenant: &Tenant) -> Markup {
     html! {
         @for (number, slice) in tenant.slices.iter().enumerate().take(4) {
             @if number > 0 { ", " }
@@ -188,11 +188,11 @@ fn new(visitor: &Visitor) -> Markup {
             summary class="button" { "Create a tenant…" }
             form method="post" action="/console/tenants" {
                 (form::hidden(visitor))
-                label for="new-id" { "ID: lower case, digits and dashes; never changed, never given again" }
+                label for="new-id" { "ID: lower-case letters, digits and dashes; cannot be changed or reused" }
                 input id="new-id" name="id" required maxlength="64" spellcheck="false" autocapitalize="none";
-                label for="new-name" { "Name; the ID when empty" }
+                label for="new-name" { "Name (default: the ID)" }
                 input id="new-name" name="name" maxlength="200";
-                label for="new-region" { "Home region; the fleet's default when empty" }
+                label for="new-region" { "Home region (default: the fleet's default)" }
                 input id="new-region" name="region" maxlength="64";
                 (form::reason("new"))
                 button type="submit" class="primary" { "Create" }
@@ -203,8 +203,11 @@ fn new(visitor: &Visitor) -> Markup {
 }
 
 /// Creates a tenant.
-pub(super) async fn create(State(console): State<Console>, act: Act) -> Result<Response, Broken> {
-    act.visitor.at_least(Role::Operator)?;
+pub(super) async fn create(
+    State(console): State<Console>,
+    act: FormSubmission,
+) -> Result<Response, ErrorPage> {
+    act.visitor.at_least(AdminRole::Operator)?;
     let new = NewTenant {
         tenant_id: act.fields.required("id")?,
         name: act.fields.filled("name").map(str::to_owned),
@@ -212,11 +215,15 @@ pub(super) async fn create(State(console): State<Console>, act: Act) -> Result<R
         home_region: act.fields.optional("region")?,
         residency: None,
         zones: Vec::new(),
-        limits: Limits::default(),
+        limits: TenantLimits::default(),
         cors_origins: Vec::new(),
     };
     let made = tenants::create(&console.plane, &act.intent()?, new).await?;
     let id = &made.value.tenant_id;
     let to = format!("/console/tenants/{id}");
-    Ok(done(&console, &to, format!("Tenant {id} was created.")))
+    Ok(redirect_with_message(
+        &console,
+        &to,
+        format!("Tenant {id} was created."),
+    ))
 }

@@ -1,4 +1,4 @@
-//! Failed logins, counted by address: after a few, an address has to wait.
+//! Failed logins by address: after too many, further logins are rate limited.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -6,17 +6,16 @@ use std::sync::{Mutex, PoisonError};
 
 use ballast_domain::Timestamp;
 
-/// Failures that an address has within the span.
+/// Failures allowed per address within the span.
 const FAILURES_MAX: u32 = 10;
-/// How long they count, in milliseconds.
+/// The span, in milliseconds.
 const SPAN_MS: i64 = 5 * 60 * 1_000;
-/// Addresses that are remembered; beyond it those whose span is over are
-/// forgotten, then everyone is.
+/// Addresses tracked. Beyond this, expired entries are dropped, then all.
 const ADDRESSES_MAX: usize = 10_000;
 
-/// Who failed, how often, since when.
+/// Login failures by address.
 #[derive(Default)]
-pub(crate) struct Attempts(Mutex<HashMap<Option<IpAddr>, Failures>>);
+pub(crate) struct LoginFailures(Mutex<HashMap<Option<IpAddr>, Failures>>);
 
 #[derive(Clone, Copy)]
 struct Failures {
@@ -30,8 +29,8 @@ impl Failures {
     }
 }
 
-impl Attempts {
-    /// For how many seconds an address has to wait; none when it may try.
+impl LoginFailures {
+    /// Seconds that an address must wait; `None` if it may log in now.
     pub(crate) fn wait(&self, address: Option<IpAddr>, now: Timestamp) -> Option<u64> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let failures = known.get(&address).filter(|found| !found.is_over(now))?;
@@ -42,8 +41,8 @@ impl Attempts {
         Some(u64::try_from(left).unwrap_or(0).div_ceil(1_000).max(1))
     }
 
-    /// Notes that an address failed.
-    pub(crate) fn failed(&self, address: Option<IpAddr>, now: Timestamp) {
+    /// Records a failed login.
+    pub(crate) fn record_failure(&self, address: Option<IpAddr>, now: Timestamp) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() >= ADDRESSES_MAX {
             known.retain(|_, failures| !failures.is_over(now));
@@ -62,8 +61,8 @@ impl Attempts {
         failures.count += 1;
     }
 
-    /// Forgets the failures of an address that got in.
-    pub(crate) fn succeeded(&self, address: Option<IpAddr>) {
+    /// Clears an address's failures after a successful login.
+    pub(crate) fn clear(&self, address: Option<IpAddr>) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         known.remove(&address);
     }
@@ -78,13 +77,13 @@ mod tests {
     }
 
     #[test]
-    fn after_some_failures_an_address_waits_and_others_do_not() {
-        let attempts = Attempts::default();
+    fn an_address_is_limited_after_too_many_failures() {
+        let attempts = LoginFailures::default();
         let one = Some("10.0.0.1".parse().unwrap());
         let other = Some("10.0.0.2".parse().unwrap());
         for _ in 0..FAILURES_MAX {
             assert_eq!(attempts.wait(one, at(0)), None);
-            attempts.failed(one, at(0));
+            attempts.record_failure(one, at(0));
         }
         assert_eq!(attempts.wait(one, at(0)), Some(300));
         assert_eq!(attempts.wait(one, at(299_500)), Some(1));
@@ -93,20 +92,20 @@ mod tests {
     }
 
     #[test]
-    fn whoever_gets_in_begins_anew() {
-        let attempts = Attempts::default();
+    fn a_successful_login_clears_the_failures() {
+        let attempts = LoginFailures::default();
         for _ in 0..FAILURES_MAX {
-            attempts.failed(None, at(0));
+            attempts.record_failure(None, at(0));
         }
-        attempts.succeeded(None);
+        attempts.clear(None);
         assert_eq!(attempts.wait(None, at(0)), None);
     }
 
     #[test]
-    fn there_is_no_end_of_addresses_but_of_memory() {
-        let attempts = Attempts::default();
+    fn the_number_of_tracked_addresses_is_bounded() {
+        let attempts = LoginFailures::default();
         for number in 0..25_000_u32 {
-            attempts.failed(Some(IpAddr::V4(number.into())), at(0));
+            attempts.record_failure(Some(IpAddr::V4(number.into())), at(0));
         }
         assert!(attempts.0.lock().unwrap().len() <= ADDRESSES_MAX);
     }

@@ -1,5 +1,5 @@
-//! A link that logs in: made by whoever has the console's key, for a token that
-//! is known, good for a few minutes. A demonstration opens on it.
+//! A short-lived login link for an existing token, created with the console's key. The
+//! demonstration opens the browser with it.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -7,48 +7,48 @@ use ballast_control_plane::tokens;
 use ballast_domain::{Entropy, Error, ErrorCode, Result, Timestamp, TokenId};
 use serde::{Deserialize, Serialize};
 
-use super::login::admitted;
-use super::{Purpose, Seal};
+use super::login::start_session;
+use super::{Purpose, TokenCipher};
 use crate::console::Console;
-use crate::page::error::Broken;
+use crate::page::error::ErrorPage;
 
-/// What such a link says.
+/// The content of a login link.
 #[derive(Serialize, Deserialize)]
-struct Ticket {
+struct LoginTicket {
     token_id: TokenId,
     until: Timestamp,
 }
 
-/// The path of a link that logs in as the holder of a token, until a moment.
+/// The path of a login link for a token, valid until a moment.
 pub fn enter_path(
     key: [u8; 32],
     token_id: TokenId,
     until: Timestamp,
     entropy: &dyn Entropy,
 ) -> Option<String> {
-    let ticket = Ticket { token_id, until };
-    let sealed = Seal::new(key).seal(Purpose::Enter, &ticket, entropy)?;
+    let ticket = LoginTicket { token_id, until };
+    let sealed = TokenCipher::new(key).encrypt(Purpose::Enter, &ticket, entropy)?;
     Some(format!("/console/enter/{sealed}"))
 }
 
-/// Logs in.
+/// Logs in with a link.
 pub(crate) async fn enter(
     State(console): State<Console>,
     Path(sealed): Path<String>,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let plane = &console.plane;
-    let ticket: Option<Ticket> = console.seal.open(Purpose::Enter, &sealed);
+    let ticket: Option<LoginTicket> = console.cipher.decrypt(Purpose::Enter, &sealed);
     let good = ticket.filter(|ticket| ticket.until > plane.now());
     let token = match good {
-        Some(ticket) => tokens::working(plane, &ticket.token_id).await?,
+        Some(ticket) => tokens::find_active(plane, &ticket.token_id).await?,
         None => None,
     };
     let Some(token) = token else {
         let error = Error::new(
             ErrorCode::BadCredential,
-            "this link does not log in any more",
+            "this login link has expired or is invalid",
         );
-        return Err(error.next("Log in with the token.").into());
+        return Err(error.with_next_step("Log in with the token.").into());
     };
-    admitted(&console, &token, "/console")
+    start_session(&console, &token, "/console")
 }

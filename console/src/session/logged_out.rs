@@ -1,18 +1,18 @@
-//! Sessions that were ended before their time.
+//! Sessions that were logged out before they expired.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, PoisonError};
 
 use ballast_domain::Timestamp;
 
-/// Sessions that are remembered.
+/// Sessions tracked.
 const REMEMBERED_MAX: usize = 100_000;
 
-/// Sessions that were ended, until they would be over anyway.
+/// Logged-out sessions, kept until their expiry.
 #[derive(Default)]
-pub(crate) struct Loggedout(Mutex<HashMap<String, Timestamp>>);
+pub(crate) struct LoggedOutSessions(Mutex<HashMap<String, Timestamp>>);
 
-impl Loggedout {
+impl LoggedOutSessions {
     /// Ends a session.
     pub(crate) fn end(&self, id: &str, expires_at: Timestamp, now: Timestamp) {
         let mut ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -24,8 +24,8 @@ impl Loggedout {
         }
     }
 
-    /// Whether a session was ended.
-    pub(crate) fn has(&self, id: &str) -> bool {
+    /// Whether a session was logged out.
+    pub(crate) fn contains(&self, id: &str) -> bool {
         let ended = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         ended.contains_key(id)
     }

@@ -1,4 +1,4 @@
-//! Logging in and out.
+//! Login and logout.
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, StatusCode, header};
@@ -9,84 +9,84 @@ use ballast_domain::token::AdminToken;
 use ballast_domain::{Entropy, Error, Result};
 use maud::{Markup, html};
 
-use super::visitor::{address, known};
-use super::{COOKIE, Purpose, Session, is_from_elsewhere, page_of_ours, set_cookie};
-use crate::act::Act;
+use super::visitor::{address, load_visitor};
+use super::{COOKIE, Purpose, Session, is_cross_site, safe_console_path, set_cookie};
+use crate::act::FormSubmission;
 use crate::console::Console;
 use crate::fields::Fields;
-use crate::page::error::Broken;
+use crate::page::error::ErrorPage;
 use crate::page::layout;
 
-/// What somebody is told whose form came when the session was over.
-const LOST: &str = "Your session is over. What you sent was not taken: nothing was done. Log in, and send it again.";
+/// The message after a form was submitted with an expired session.
+const LOST: &str = "Your session has expired, so the form was not processed and nothing was done. Log in and submit it again.";
 
 /// The page with the login form.
 pub(crate) async fn login_page(
     State(console): State<Console>,
     request: Request,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let (parts, _) = request.into_parts();
-    let asked = Fields::of_query(&parts.uri);
-    if known(&console, &parts).await?.is_some() {
-        return Ok(to(&next(&asked)));
+    let asked = Fields::from_query(&parts.uri);
+    if load_visitor(&console, &parts).await?.is_some() {
+        return Ok(redirect_to(&next_page(&asked)));
     }
     let lost = asked.ticked("lost").then_some(LOST);
-    Ok(layout::outside("Log in", &form(&next(&asked), lost)).into_response())
+    Ok(layout::outside("Log in", &form(&next_page(&asked), lost)).into_response())
 }
 
-/// Takes a token and gives a cookie.
+/// Authenticates a token and sets the session cookie.
 pub(crate) async fn login(
     State(console): State<Console>,
     request: Request,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let (parts, body) = request.into_parts();
-    if is_from_elsewhere(&parts.headers) {
-        let detail = "the login was sent from another site";
+    if is_cross_site(&parts.headers) {
+        let detail = "the login form was submitted from another site";
         return Err(Error::new(ErrorCode::ForgedForm, detail).into());
     }
-    let given = Fields::of_body(body).await?;
+    let form_fields = Fields::read_body(body).await?;
     let (plane, address) = (&console.plane, address(&parts));
-    if let Some(seconds) = console.attempts.wait(address, plane.now()) {
+    if let Some(seconds) = console.login_failures.wait(address, plane.now()) {
         let refused = format!(
             "Too many logins from your address have failed. Wait {seconds} s, then try again."
         );
-        let page = layout::outside("Log in", &form(&next(&given), Some(&refused)));
+        let page = layout::outside("Log in", &form(&next_page(&form_fields), Some(&refused)));
         let again = [(header::RETRY_AFTER, seconds.to_string())];
         return Ok((StatusCode::TOO_MANY_REQUESTS, again, page).into_response());
     }
-    let shown = given.text("token").unwrap_or_default();
+    let shown = form_fields.text("token").unwrap_or_default();
     let Some(token) = tokens::authenticate(plane, shown.trim()).await? else {
-        console.attempts.failed(address, plane.now());
-        tracing::info!(?address, "a login to the console failed");
-        let refused = "This token does not work here: it is mistyped, unknown, expired or revoked.";
-        let page = layout::outside("Log in", &form(&next(&given), Some(refused)));
+        console.login_failures.record_failure(address, plane.now());
+        tracing::info!(?address, "console login failed");
+        let refused = "Invalid token: it is mistyped, unknown, expired or revoked.";
+        let page = layout::outside("Log in", &form(&next_page(&form_fields), Some(refused)));
         return Ok((StatusCode::UNAUTHORIZED, page).into_response());
     };
-    console.attempts.succeeded(address);
+    console.login_failures.clear(address);
     tracing::info!(token = %token.value.token_id, ?address, "logged in to the console");
-    admitted(&console, &token.value, &next(&given))
+    start_session(&console, &token.value, &next_page(&form_fields))
 }
 
-/// Gives the holder of a token a session, and leads to a page.
-pub(super) fn admitted(
+/// Creates a session for a token's holder and redirects to a page.
+pub(super) fn start_session(
     console: &Console,
     token: &AdminToken,
     page: &str,
-) -> Result<Response, Broken> {
+) -> Result<Response, ErrorPage> {
     let plane = &console.plane;
     let seconds = i64::try_from(console.settings.session.as_secs()).unwrap_or(i64::MAX);
     let latest = plane.now().plus_seconds(seconds);
     let session = Session {
-        id: drawn(plane.entropy()),
-        csrf: drawn(plane.entropy()),
+        id: random_hex(plane.entropy()),
+        csrf: random_hex(plane.entropy()),
         token_id: token.token_id.clone(),
         expires_at: token.expires_at.unwrap_or(latest).min(latest),
     };
     let sealed = console
-        .seal
-        .seal(Purpose::Session, &session, plane.entropy())
-        .ok_or_else(|| Error::internal("log in", "the cookie could not be sealed"))?;
-    let mut response = to(page);
+        .cipher
+        .encrypt(Purpose::Session, &session, plane.entropy())
+        .ok_or_else(|| Error::internal("log in", "cookie encryption failed"))?;
+    let mut response = redirect_to(page);
     let cookie = set_cookie(COOKIE, &sealed, seconds, console.settings.secure);
     if let Ok(cookie) = HeaderValue::from_str(&cookie) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
@@ -95,11 +95,11 @@ pub(super) fn admitted(
 }
 
 /// Ends the session.
-pub(crate) async fn logout(State(console): State<Console>, act: Act) -> Response {
+pub(crate) async fn logout(State(console): State<Console>, act: FormSubmission) -> Response {
     let session = &act.visitor.session;
     let now = console.plane.now();
     console.logged_out.end(&session.id, session.expires_at, now);
-    let mut response = to("/console/login");
+    let mut response = redirect_to("/console/login");
     let gone = set_cookie(COOKIE, "", 0, console.settings.secure);
     if let Ok(gone) = HeaderValue::from_str(&gone) {
         response.headers_mut().append(header::SET_COOKIE, gone);
@@ -108,19 +108,19 @@ pub(crate) async fn logout(State(console): State<Console>, act: Act) -> Response
 }
 
 /// Sixteen random bytes in hexadecimal.
-fn drawn(entropy: &dyn Entropy) -> String {
+fn random_hex(entropy: &dyn Entropy) -> String {
     let mut bytes = [0; 16];
     entropy.fill(&mut bytes);
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Where to go after the login: a page of ours, and nothing else.
-fn next(fields: &Fields) -> String {
+/// The page after login: one of the console's pages only.
+fn next_page(fields: &Fields) -> String {
     let asked = fields.text("next").unwrap_or_default();
-    page_of_ours(asked).unwrap_or("/console").to_owned()
+    safe_console_path(asked).unwrap_or("/console").to_owned()
 }
 
-fn to(path: &str) -> Response {
+fn redirect_to(path: &str) -> Response {
     let mut response = StatusCode::SEE_OTHER.into_response();
     if let Ok(path) = HeaderValue::from_str(path) {
         response.headers_mut().insert(header::LOCATION, path);
@@ -134,7 +134,7 @@ fn form(next: &str, refused: Option<&str>) -> Markup {
             h1 { "Log in" }
             p class="muted" {
                 "With an admin token: " code { "bl_admin_…" } ". The first start of Ballast printed one; "
-                "more are made with " code { "ballast token create" } "."
+                "create more with " code { "ballast token create" } "."
             }
             @if let Some(refused) = refused {
                 p class="note bad" role="alert" { (refused) }
@@ -153,8 +153,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn after_the_login_one_stays_in_the_console() {
-        let goes = |text: &str| next(&Fields::from_pairs(&[("next", text)]));
+    fn login_redirects_only_to_console_pages() {
+        let goes = |text: &str| next_page(&Fields::from_pairs(&[("next", text)]));
         assert_eq!(goes("/console/tenants?q=a"), "/console/tenants?q=a");
         assert_eq!(goes("/console?x=1"), "/console?x=1");
         for bad in [

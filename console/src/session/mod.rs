@@ -1,14 +1,13 @@
-//! Who is looking: a login with an admin token becomes a sealed cookie.
+//! Sessions: a login with an admin token yields an encrypted cookie.
 //!
 //! ```text
-//!   token ──► login ──► cookie (sealed: token's id, expiry, CSRF token)
-//!   request ──► cookie opened ──► is the token still good? ──► Visitor
+//!   token ──► login ──► cookie (encrypted: token's id, expiry, CSRF token)
+//!   request ──► cookie decrypted ──► is the token still valid? ──► Visitor
 //! ```
-//! The token's secret is in no cookie and is not kept. A revoked or expired
-//! token ends its sessions with the next request, and what they watch live a
-//! few seconds later. The cookie survives a restart of the server; a logout
-//! holds for as long as the process lives, and the cookie itself is gone from
-//! the browser.
+//! The token's secret is not stored, neither in the cookie nor on the server. A revoked
+//! or expired token ends its sessions at the next request, and their live streams within
+//! seconds. The cookie survives a server restart. A logout deletes the cookie from the
+//! browser; the server rejects the session until the server restarts.
 
 mod attempts;
 mod enter;
@@ -17,13 +16,13 @@ mod login;
 mod seal;
 mod visitor;
 
-pub(crate) use attempts::Attempts;
+pub(crate) use attempts::LoginFailures;
 pub(crate) use enter::enter;
 pub use enter::enter_path;
-pub(crate) use logged_out::Loggedout;
+pub(crate) use logged_out::LoggedOutSessions;
 pub(crate) use login::{login, login_page, logout};
-pub(crate) use seal::{Purpose, Seal};
-pub(crate) use visitor::{Turned, Visitor, known};
+pub(crate) use seal::{Purpose, TokenCipher};
+pub(crate) use visitor::{AccessDenied, Visitor, load_visitor};
 
 use axum::http::HeaderMap;
 use axum::http::header;
@@ -32,32 +31,32 @@ use serde::{Deserialize, Serialize};
 
 use crate::console::Console;
 
-/// The cookie that says who it is.
+/// The session cookie.
 pub(crate) const COOKIE: &str = "ballast_session";
-/// The cookie with what is to be said on the next page, once.
+/// The cookie with the flash message.
 pub(crate) const FLASH: &str = "ballast_flash";
 
-/// What the cookie holds.
+/// The content of the session cookie.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct Session {
-    /// Its name, by which it is ended.
+    /// Its ID, by which it is logged out.
     pub(crate) id: String,
-    /// What each form of this session must carry.
+    /// The CSRF token of this session's forms.
     pub(crate) csrf: String,
-    /// The token it was made with.
+    /// The token that logged in.
     pub(crate) token_id: TokenId,
-    /// When it is over, whatever happens.
+    /// When it expires.
     pub(crate) expires_at: Timestamp,
 }
 
 impl Session {
-    /// Whether it is neither over nor ended. Its token is another matter.
+    /// Whether it is neither expired nor logged out. Does not check its token.
     pub(crate) fn is_alive(&self, console: &Console) -> bool {
-        self.expires_at > console.plane.now() && !console.logged_out.has(&self.id)
+        self.expires_at > console.plane.now() && !console.logged_out.contains(&self.id)
     }
 }
 
-/// A cookie of the request.
+/// A cookie of the request, by name.
 pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     headers
         .get_all(header::COOKIE)
@@ -69,32 +68,32 @@ pub(crate) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
         .map(|(_, value)| value)
 }
 
-/// The header that sets a cookie for the console only.
+/// The `Set-Cookie` value, restricted to the console's paths.
 pub(crate) fn set_cookie(name: &str, value: &str, seconds: i64, secure: bool) -> String {
     let secure = if secure { "; Secure" } else { "" };
     format!("{name}={value}; Path=/console; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}")
 }
 
-/// A path, if it is one of the console's pages that can be gone back to.
-pub(crate) fn page_of_ours(path: &str) -> Option<&str> {
+/// The path, if it is a console page that a redirect may target.
+pub(crate) fn safe_console_path(path: &str) -> Option<&str> {
     let ours = path == "/console" || path.starts_with("/console/") || path.starts_with("/console?");
     let mut bytes = path.bytes();
     let plain = bytes.all(|byte| (0x21..0x7f).contains(&byte) && byte != b'\\');
     (ours && plain && !path.starts_with("/console/log")).then_some(path)
 }
 
-/// The page of ours that a request came from, as far as the browser says.
-pub(crate) fn came_from(headers: &HeaderMap) -> Option<String> {
+/// The console page in the `Referer` header, if any.
+pub(crate) fn referring_page(headers: &HeaderMap) -> Option<String> {
     let said = |name| headers.get(name).and_then(|value| value.to_str().ok());
     let (_, rest) = said(header::REFERER)?.split_once("://")?;
     let path = rest.strip_prefix(said(header::HOST)?)?;
     let path = path.split('#').next().unwrap_or(path);
-    page_of_ours(path).map(str::to_owned)
+    safe_console_path(path).map(str::to_owned)
 }
 
-/// Whether a request that changes something comes from a page of ours, as far
-/// as the browser says. Forms carry a token besides.
-pub(crate) fn is_from_elsewhere(headers: &HeaderMap) -> bool {
+/// Whether the browser reports that a request comes from another site. Forms also carry a
+/// CSRF token.
+pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
     let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     if said("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none")) {
         return true;
@@ -130,8 +129,8 @@ mod tests {
     }
 
     #[test]
-    fn one_goes_back_to_pages_of_ours_only() {
-        let from = |referer| came_from(&headers(&[("referer", referer), ("host", "a:1")]));
+    fn only_console_pages_are_redirect_targets() {
+        let from = |referer| referring_page(&headers(&[("referer", referer), ("host", "a:1")]));
         assert_eq!(
             from("http://a:1/console/tenants/acme?x=1#keys").as_deref(),
             Some("/console/tenants/acme?x=1")
@@ -139,12 +138,12 @@ mod tests {
         assert_eq!(from("http://a:12/console/tenants"), None);
         assert_eq!(from("http://evil.example/console/tenants"), None);
         assert_eq!(from("http://a:1/other"), None);
-        assert_eq!(came_from(&headers(&[("host", "a:1")])), None);
+        assert_eq!(referring_page(&headers(&[("host", "a:1")])), None);
     }
 
     #[test]
-    fn other_sites_are_told_apart() {
-        let elsewhere = |pairs| is_from_elsewhere(&headers(pairs));
+    fn cross_site_requests_are_detected() {
+        let elsewhere = |pairs| is_cross_site(&headers(pairs));
         assert!(!elsewhere(&[]));
         assert!(!elsewhere(&[("origin", "http://a:1"), ("host", "a:1")]));
         assert!(elsewhere(&[("origin", "http://b:1"), ("host", "a:1")]));

@@ -1,5 +1,4 @@
-//! What browsers carry for us, sealed: nobody else can read, make or change
-//! it.
+//! Authenticated encryption of cookies and links.
 
 use ballast_domain::Entropy;
 use base64::Engine as _;
@@ -10,16 +9,16 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 const NONCE_BYTES: usize = 24;
-/// What is longer is none of ours.
-const SEALED_CHARS_MAX: usize = 4_096;
+/// Longer texts are rejected.
+const ENCRYPTED_CHARS_MAX: usize = 4_096;
 
-/// What something sealed is for: what was sealed for one thing opens nothing
-/// else.
+/// What an encrypted text is for. A text encrypted for one purpose cannot be decrypted for
+/// another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// A session.
     Session,
-    /// A word for the next page.
+    /// A flash message.
     Flash,
     /// A link to a poll's results.
     Share,
@@ -38,21 +37,21 @@ impl Purpose {
     }
 }
 
-/// Seals and opens.
-pub(crate) struct Seal {
+/// Encrypts and decrypts cookies and links.
+pub(crate) struct TokenCipher {
     cipher: XChaCha20Poly1305,
 }
 
-impl Seal {
+impl TokenCipher {
     pub(crate) fn new(key: [u8; 32]) -> Self {
         Self {
             cipher: XChaCha20Poly1305::new(&key.into()),
         }
     }
 
-    /// The sealed text, fit for a cookie or a path; `None` when it cannot be
-    /// sealed, which does not happen to anything of ours.
-    pub(crate) fn seal<T: Serialize>(
+    /// Encrypts a value to text that fits in a cookie or a path; `None` if serialization
+    /// fails, which does not happen for our types.
+    pub(crate) fn encrypt<T: Serialize>(
         &self,
         purpose: Purpose,
         what: &T,
@@ -70,9 +69,9 @@ impl Seal {
         Some(URL_SAFE_NO_PAD.encode(sealed))
     }
 
-    /// What was sealed; `None` when it was not sealed here for this.
-    pub(crate) fn open<T: DeserializeOwned>(&self, purpose: Purpose, text: &str) -> Option<T> {
-        if text.len() > SEALED_CHARS_MAX {
+    /// Decrypts a text; `None` if it was not encrypted with this key for this purpose.
+    pub(crate) fn decrypt<T: DeserializeOwned>(&self, purpose: Purpose, text: &str) -> Option<T> {
+        if text.len() > ENCRYPTED_CHARS_MAX {
             return None;
         }
         let sealed = URL_SAFE_NO_PAD.decode(text).ok()?;
@@ -99,34 +98,34 @@ mod tests {
     }
 
     #[test]
-    fn what_is_sealed_is_opened_only_here_and_for_the_same_purpose() {
-        let seal = Seal::new([1; 32]);
-        let text = seal.seal(Purpose::Session, &"who", &Fixed).unwrap();
-        let opened: Option<String> = seal.open(Purpose::Session, &text);
+    fn texts_are_bound_to_the_key_and_the_purpose() {
+        let cipher = TokenCipher::new([1; 32]);
+        let text = cipher.encrypt(Purpose::Session, &"who", &Fixed).unwrap();
+        let opened: Option<String> = cipher.decrypt(Purpose::Session, &text);
         assert_eq!(opened.as_deref(), Some("who"));
-        assert_eq!(seal.open::<String>(Purpose::Share, &text), None);
+        assert_eq!(cipher.decrypt::<String>(Purpose::Share, &text), None);
         assert_eq!(
-            Seal::new([2; 32]).open::<String>(Purpose::Session, &text),
+            TokenCipher::new([2; 32]).decrypt::<String>(Purpose::Session, &text),
             None
         );
     }
 
     #[test]
-    fn what_was_changed_is_not_opened() {
-        let seal = Seal::new([1; 32]);
-        let text = seal.seal(Purpose::Session, &"who", &Fixed).unwrap();
+    fn a_changed_text_is_rejected() {
+        let cipher = TokenCipher::new([1; 32]);
+        let text = cipher.encrypt(Purpose::Session, &"who", &Fixed).unwrap();
         for place in 0..text.len() {
             let mut bent = text.clone().into_bytes();
             bent[place] = if bent[place] == b'A' { b'B' } else { b'A' };
             let bent = String::from_utf8(bent).unwrap();
             assert_eq!(
-                seal.open::<String>(Purpose::Session, &bent),
+                cipher.decrypt::<String>(Purpose::Session, &bent),
                 None,
                 "{place}"
             );
         }
         for bad in ["", "x", "AAAA", &"A".repeat(5_000)] {
-            assert_eq!(seal.open::<String>(Purpose::Session, bad), None);
+            assert_eq!(cipher.decrypt::<String>(Purpose::Session, bad), None);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Whoever is logged in, found from the cookie of each request.
+//! The logged-in operator, loaded from the cookie of each request.
 
 use std::net::IpAddr;
 
@@ -9,37 +9,37 @@ use axum::response::{IntoResponse, Response};
 use ballast_control_plane::api::ClientAddress;
 use ballast_control_plane::intent::Intent;
 use ballast_control_plane::tokens;
-use ballast_domain::token::{AdminToken, Role};
+use ballast_domain::token::{AdminRole, AdminToken};
 use ballast_domain::{Actor, Error, ErrorCode, Result};
 
-use super::{COOKIE, FLASH, Purpose, Session, came_from, cookie};
+use super::{COOKIE, FLASH, Purpose, Session, cookie, referring_page};
 use crate::console::Console;
-use crate::page::error::Broken;
+use crate::page::error::ErrorPage;
 use crate::page::flash::Flash;
 
-/// Somebody with a session whose token works.
+/// A logged-in operator with a valid token.
 pub(crate) struct Visitor {
     pub(crate) session: Session,
     pub(crate) token: AdminToken,
     pub(crate) address: Option<IpAddr>,
-    /// What the page before left to be said.
+    /// The flash message of the previous page.
     pub(crate) flash: Option<Flash>,
-    /// The path that is looked at.
+    /// The path of the request.
     pub(crate) path: String,
 }
 
 impl Visitor {
-    /// Whether it may do what takes this role.
-    pub(crate) fn may(&self, least: Role) -> bool {
+    /// Whether the operator has at least this role.
+    pub(crate) fn may(&self, least: AdminRole) -> bool {
         self.token.role >= least
     }
 
-    /// Refuses somebody whose role is below `least`.
-    pub(crate) fn at_least(&self, least: Role) -> Result<()> {
-        tokens::at_least(&self.token, least)
+    /// Fails if the operator's role is below `least`.
+    pub(crate) fn at_least(&self, least: AdminRole) -> Result<()> {
+        tokens::require_role(&self.token, least)
     }
 
-    /// What it wants, for the audit log.
+    /// The operator and the reason, for the audit log.
     pub(crate) fn intent(&self, reason: Option<String>) -> Intent {
         Intent {
             actor: Actor {
@@ -53,26 +53,26 @@ impl Visitor {
     }
 }
 
-/// Where a request came from.
+/// The client's address.
 pub(crate) fn address(parts: &Parts) -> Option<IpAddr> {
     let known = parts.extensions.get::<ClientAddress>();
     known.map(|ClientAddress(address)| *address)
 }
 
-/// The session of a request, if it is good and so is its token.
-pub(crate) async fn known(console: &Console, parts: &Parts) -> Result<Option<Visitor>> {
+/// Loads the operator of a request, if the session and its token are valid.
+pub(crate) async fn load_visitor(console: &Console, parts: &Parts) -> Result<Option<Visitor>> {
     let Some(sealed) = cookie(&parts.headers, COOKIE) else {
         return Ok(None);
     };
-    let session: Option<Session> = console.seal.open(Purpose::Session, sealed);
+    let session: Option<Session> = console.cipher.decrypt(Purpose::Session, sealed);
     let Some(session) = session.filter(|session| session.is_alive(console)) else {
         return Ok(None);
     };
-    let Some(token) = tokens::working(&console.plane, &session.token_id).await? else {
+    let Some(token) = tokens::find_active(&console.plane, &session.token_id).await? else {
         return Ok(None);
     };
-    let flash =
-        cookie(&parts.headers, FLASH).and_then(|sealed| console.seal.open(Purpose::Flash, sealed));
+    let flash = cookie(&parts.headers, FLASH)
+        .and_then(|sealed| console.cipher.decrypt(Purpose::Flash, sealed));
     Ok(Some(Visitor {
         session,
         token,
@@ -82,22 +82,22 @@ pub(crate) async fn known(console: &Console, parts: &Parts) -> Result<Option<Vis
     }))
 }
 
-/// Somebody who is not let in, and where to go instead.
-pub(crate) enum Turned {
-    /// To the login, and back to this page afterwards.
+/// Why a visitor has no access, and the page to show instead.
+pub(crate) enum AccessDenied {
+    /// The login page, returning to this path afterwards.
     Login(Option<String>),
-    /// The same; but what was sent was not taken, which must be said.
-    Lost(Option<String>),
-    /// It cannot be told right now.
-    Broken(Broken),
+    /// The login page after a form was lost, with a message.
+    LoginAfterLostForm(Option<String>),
+    /// The check itself failed.
+    ErrorPage(ErrorPage),
 }
 
-impl IntoResponse for Turned {
+impl IntoResponse for AccessDenied {
     fn into_response(self) -> Response {
         match self {
             Self::Login(next) => to_login(next, false),
-            Self::Lost(next) => to_login(next, true),
-            Self::Broken(broken) => broken.into_response(),
+            Self::LoginAfterLostForm(next) => to_login(next, true),
+            Self::ErrorPage(broken) => broken.into_response(),
         }
     }
 }
@@ -123,25 +123,30 @@ fn to_login(next: Option<String>, lost: bool) -> Response {
 }
 
 impl FromRequestParts<Console> for Visitor {
-    type Rejection = Turned;
+    type Rejection = AccessDenied;
 
-    async fn from_request_parts(parts: &mut Parts, console: &Console) -> Result<Self, Turned> {
-        match known(console, parts).await {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        console: &Console,
+    ) -> Result<Self, AccessDenied> {
+        match load_visitor(console, parts).await {
             Ok(Some(visitor)) => Ok(visitor),
-            // A stream is asked for by a script, which looks at the status.
+            // Streams are requested by a script, which checks the status.
             Ok(None) if parts.uri.path().starts_with("/console/live/") => {
-                let detail = "the session is over";
+                let detail = "the session has expired";
                 let error = Error::new(ErrorCode::BadCredential, detail);
-                Err(Turned::Broken(error.into()))
+                Err(AccessDenied::ErrorPage(error.into()))
             }
-            // Whoever only wanted to leave has left.
-            Ok(None) if parts.uri.path() == "/console/logout" => Err(Turned::Login(None)),
+            // A logout without a session needs no message.
+            Ok(None) if parts.uri.path() == "/console/logout" => Err(AccessDenied::Login(None)),
             Ok(None) if parts.method == Method::GET => {
                 let next = parts.uri.path_and_query();
-                Err(Turned::Login(next.map(ToString::to_string)))
+                Err(AccessDenied::Login(next.map(ToString::to_string)))
             }
-            Ok(None) => Err(Turned::Lost(came_from(&parts.headers))),
-            Err(error) => Err(Turned::Broken(error.into())),
+            Ok(None) => Err(AccessDenied::LoginAfterLostForm(referring_page(
+                &parts.headers,
+            ))),
+            Err(error) => Err(AccessDenied::ErrorPage(error.into())),
         }
     }
 }

@@ -33,7 +33,7 @@ pub struct RuleExplanation {
 #[must_use]
 pub fn explain(
     rules: &Ruleset,
-    book: &LoadHistory,
+    history: &LoadHistory,
     detector: &Detector,
     subject: &HotspotSubject,
 ) -> Vec<RuleExplanation> {
@@ -45,7 +45,7 @@ pub fn explain(
     let about = rules.rules.iter().filter(|rule| rule.subject == kind);
     about
         .map(|rule| {
-            let readings: Vec<_> = values(book, subject, rule.when.vars())
+            let readings: Vec<_> = values(history, subject, rule.when.vars())
                 .into_iter()
                 .map(|(var, value)| Reading::new(var, value, rules.spans.length_ms(var.window)))
                 .collect();
@@ -76,7 +76,7 @@ const SUBJECTS_MAX: usize = 3;
 #[must_use]
 pub fn explain_shard(
     rules: &Ruleset,
-    book: &LoadHistory,
+    history: &LoadHistory,
     detector: &Detector,
     shard: &ShardId,
 ) -> Vec<(HotspotSubject, RuleExplanation)> {
@@ -85,10 +85,10 @@ pub fn explain_shard(
         let mut subjects = detector.subjects_not_quiet(&rule.name, shard);
         subjects.truncate(SUBJECTS_MAX);
         if subjects.is_empty() {
-            subjects.extend(busiest(book, shard, rule.subject));
+            subjects.extend(busiest(history, shard, rule.subject));
         }
         for subject in subjects {
-            let standings = explain(rules, book, detector, &subject);
+            let standings = explain(rules, history, detector, &subject);
             let mine = standings.into_iter().find(|it| it.rule == rule.name);
             explained.extend(mine.map(|standing| (subject, standing)));
         }
@@ -97,20 +97,23 @@ pub fn explain_shard(
 }
 
 /// The busiest subject of a kind on a shard.
-fn busiest(book: &LoadHistory, name: &ShardId, kind: SubjectKind) -> Option<HotspotSubject> {
+fn busiest(history: &LoadHistory, name: &ShardId, kind: SubjectKind) -> Option<HotspotSubject> {
     let shard = name.clone();
     if kind == SubjectKind::Shard {
         return Some(HotspotSubject::Shard { shard });
     }
-    let known = book.shard(name)?;
-    let view = book.view(known, Window::Short)?;
+    let known = history.shard(name)?;
+    let view = history.view(known, Window::Short)?;
     if kind == SubjectKind::Item {
         // Most votes first.
-        let item = book.items(known, Window::Short, &view).into_iter().next()?;
+        let item = history
+            .items(known, Window::Short, &view)
+            .into_iter()
+            .next()?;
         let item = item.name;
         return Some(HotspotSubject::Item { shard, item });
     }
-    let slices = book.slices(known, Window::Short, &view);
+    let slices = history.slices(known, Window::Short, &view);
     let shares = slices.map(|(slice, used)| (slice, used.share_of_use(&view)));
     let (slice, _) = shares.max_by(|a, b| a.1.total_cmp(&b.1))?;
     let slice = slice.clone();
@@ -155,16 +158,16 @@ fn words(rule: &HotspotRule, state: RuleState, when: Truth, readings: &[Reading]
 
 /// The values of variables for one subject.
 fn values(
-    book: &LoadHistory,
+    history: &LoadHistory,
     subject: &HotspotSubject,
     vars: &[Variable],
 ) -> Vec<(Variable, Option<f64>)> {
-    let Some(shard) = book.shard(subject.shard()) else {
+    let Some(shard) = history.shard(subject.shard()) else {
         return vars.iter().map(|var| (*var, None)).collect();
     };
     let variables = ShardVariables::new(
-        book.view(shard, Window::Short),
-        book.view(shard, Window::Long),
+        history.view(shard, Window::Short),
+        history.view(shard, Window::Long),
         shard.slice_count(),
     );
     let value = |var: Variable| {
@@ -175,11 +178,11 @@ fn values(
         match subject {
             HotspotSubject::Shard { .. } => None,
             HotspotSubject::Slice { slice, .. } => {
-                let slice = book.slice(shard, slice, var.window, measured)?;
+                let slice = history.slice(shard, slice, var.window, measured)?;
                 slice_value(&slice, measured, var.what)
             }
             HotspotSubject::Item { item, .. } => {
-                let items = book.items(shard, var.window, measured);
+                let items = history.items(shard, var.window, measured);
                 let item = items.iter().find(|view| view.name == *item)?;
                 item_value(item, var.what)
             }

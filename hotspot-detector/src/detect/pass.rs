@@ -62,22 +62,22 @@ impl Entry {
 
 impl Detector {
     /// Evaluates all rules once. Meant to run after every sample.
-    pub fn pass(&mut self, rules: &Ruleset, book: &LoadHistory) -> Vec<HotspotEvent> {
-        let Some(measured) = book.newest_interval() else {
+    pub fn pass(&mut self, rules: &Ruleset, history: &LoadHistory) -> Vec<HotspotEvent> {
+        let Some(measured) = history.newest_interval() else {
             return Vec::new();
         };
         let at = measured.end();
         let mut events = Vec::new();
-        for (name, shard) in book.shards() {
+        for (name, shard) in history.shards() {
             let entries = self.shards.remove(name).unwrap_or_default();
             let mut round = ShardPass {
                 at,
                 measured,
                 rules,
-                book,
+                history,
                 name,
                 shard,
-                variables: shard_variables(book, shard),
+                variables: shard_variables(history, shard),
                 entries,
                 judged: BTreeSet::new(),
                 events: &mut events,
@@ -92,7 +92,7 @@ impl Detector {
         let gone: Vec<_> = self
             .shards
             .keys()
-            .filter(|name| book.shard(name).is_none())
+            .filter(|name| history.shard(name).is_none())
             .cloned()
             .collect();
         for name in gone {
@@ -171,7 +171,7 @@ struct ShardPass<'a> {
     at: Timestamp,
     measured: Interval,
     rules: &'a Ruleset,
-    book: &'a LoadHistory,
+    history: &'a LoadHistory,
     name: &'a ShardId,
     shard: &'a ShardHistory,
     variables: ShardVariables,
@@ -205,12 +205,12 @@ impl ShardPass<'_> {
     }
 
     fn slices(&mut self, rules: &[&HotspotRule]) {
-        let (book, shard, name) = (self.book, self.shard, self.name);
+        let (history, shard, name) = (self.history, self.shard, self.name);
         let (Some(short), long) = (self.variables.short.clone(), self.variables.long.clone())
         else {
             return;
         };
-        for (slice, now) in book.slices(shard, Window::Short, &short) {
+        for (slice, now) in history.slices(shard, Window::Short, &short) {
             let before = OnceCell::new();
             for rule in rules {
                 let known = |var: Variable| match (var.what.subject(), var.window) {
@@ -219,7 +219,7 @@ impl ShardPass<'_> {
                     (_, Window::Long) => {
                         let long = long.as_ref()?;
                         let view =
-                            before.get_or_init(|| book.slice(shard, slice, Window::Long, long));
+                            before.get_or_init(|| history.slice(shard, slice, Window::Long, long));
                         slice_value(&view.unwrap_or_default(), long, var.what)
                     }
                 };
@@ -234,10 +234,13 @@ impl ShardPass<'_> {
         let (Some(short), long) = (&self.variables.short, &self.variables.long) else {
             return;
         };
-        let now = self.book.items(self.shard, Window::Short, short);
+        let now = self.history.items(self.shard, Window::Short, short);
         let before: BTreeMap<_, ItemWindow> = match long {
             Some(long) => {
-                let items = self.book.items(self.shard, Window::Long, long).into_iter();
+                let items = self
+                    .history
+                    .items(self.shard, Window::Long, long)
+                    .into_iter();
                 items.map(|item| (item.name.clone(), item)).collect()
             }
             None => BTreeMap::new(),
@@ -365,8 +368,12 @@ impl ShardPass<'_> {
 }
 
 /// The variables of a shard; all unknown if it is not in the newest sample.
-fn shard_variables(book: &LoadHistory, shard: &ShardHistory) -> ShardVariables {
-    let view = |window| book.view(shard, window).filter(|_| book.is_fresh(shard));
+fn shard_variables(history: &LoadHistory, shard: &ShardHistory) -> ShardVariables {
+    let view = |window| {
+        history
+            .view(shard, window)
+            .filter(|_| history.is_fresh(shard))
+    };
     ShardVariables::new(view(Window::Short), view(Window::Long), shard.slice_count())
 }
 

@@ -9,14 +9,14 @@ use crate::rules::read;
 
 const STEPS: u64 = 6;
 
-struct Play {
+struct PassRun {
     rules: Ruleset,
-    book: LoadHistory,
+    history: LoadHistory,
     detector: Detector,
     step: i64,
 }
 
-impl Play {
+impl PassRun {
     fn new() -> Self {
         let rules = read(&json!({"rule": [
             {"name": "busy", "when": "shard.votes > 50", "for": "1m", "clear_for": "30s", "cooldown": "5m"},
@@ -24,7 +24,7 @@ impl Play {
         ]}));
         let rules = rules.unwrap();
         Self {
-            book: LoadHistory::new(rules.spans),
+            history: LoadHistory::new(rules.spans),
             rules,
             detector: Detector::default(),
             step: 0,
@@ -63,8 +63,8 @@ impl Play {
             interval: Interval { start, ms: 10_000 },
             shards: shards.collect(),
         };
-        self.book.take(sample).unwrap();
-        let events = self.detector.pass(&self.rules, &self.book);
+        self.history.add_sample(sample).unwrap();
+        let events = self.detector.pass(&self.rules, &self.history);
         let short = |event: HotspotEvent| {
             (
                 event.rule.to_string(),
@@ -93,7 +93,7 @@ impl Play {
 
 #[test]
 fn shards_and_their_tenants_are_found_and_others_are_not() {
-    let mut play = Play::new();
+    let mut play = PassRun::new();
     play.steps(3 * STEPS, &[Some(90.0), Some(40.0)]);
     assert_eq!(play.hot(), ["busy shard-0", "greedy t-0/0 on shard-0"]);
     let spot = &play.detector.hotspots(&play.rules)[0];
@@ -104,14 +104,14 @@ fn shards_and_their_tenants_are_found_and_others_are_not() {
 
 #[test]
 fn a_shard_that_falls_silent_stays_as_it_was() {
-    let mut play = Play::new();
+    let mut play = PassRun::new();
     play.steps(3 * STEPS, &[Some(90.0), Some(40.0)]);
     let before = play.hot();
     let events = play.steps(30 * STEPS, &[None, Some(40.0)]);
     assert_eq!(events, []);
     assert_eq!(play.hot(), before);
     // One that was not yet a hotspot does not become one in the dark.
-    let mut play = Play::new();
+    let mut play = PassRun::new();
     play.steps(STEPS, &[Some(90.0), Some(40.0)]);
     let events = play.steps(30 * STEPS, &[None, Some(40.0)]);
     assert_eq!(events, []);
@@ -120,7 +120,7 @@ fn a_shard_that_falls_silent_stays_as_it_was() {
 
 #[test]
 fn it_clears_cools_down_and_comes_back() {
-    let mut play = Play::new();
+    let mut play = PassRun::new();
     play.steps(3 * STEPS, &[Some(90.0)]);
     let events = play.steps(3 * STEPS, &[Some(10.0)]);
     assert!(events.contains(&("busy".into(), "shard-0".into(), HotspotTransition::Cleared)));
@@ -139,8 +139,8 @@ fn it_clears_cools_down_and_comes_back() {
 }
 
 #[test]
-fn what_is_gone_is_forgotten() {
-    let mut play = Play::new();
+fn entries_of_removed_subjects_are_dropped() {
+    let mut play = PassRun::new();
     play.steps(3 * STEPS, &[Some(90.0), Some(90.0)]);
     assert_eq!(play.hot().len(), 4);
     // A rule is taken out.
@@ -155,7 +155,7 @@ fn what_is_gone_is_forgotten() {
     );
     assert_eq!(play.hot(), ["busy shard-0", "busy shard-1"]);
     // A shard is removed.
-    play.book.remove(&"shard-1".parse().unwrap());
+    play.history.remove(&"shard-1".parse().unwrap());
     let events = play.step(&[Some(90.0)]);
     assert_eq!(
         events,

@@ -261,7 +261,7 @@ proptest! {
     }
 
     #[test]
-    fn what_is_unknown_changes_nothing(script in "[10~?x]{0,60}", gap in "[?x]{1,60}") {
+    fn unknown_values_change_nothing(script in "[10~?x]{0,60}", gap in "[?x]{1,60}") {
         let timing = timing(3, 2, 4);
         let before = run(&script, &timing);
         let after = run(&format!("{script}{gap}"), &timing);

@@ -35,14 +35,16 @@ pub(super) fn hot(
     shard: &ShardFacts<'_>,
     settings: &DiagnosisSettings,
 ) -> Vec<CounterDiagnosis> {
-    let items = fleet.book.items(shard.book, Window::Short, &shard.short);
+    let items = fleet
+        .history
+        .items(shard.history, Window::Short, &shard.short);
     let limit = settings.lane_votes_max * settings.lane_hot;
     let hot = items.iter().filter(|item| item.lane_votes() > limit);
     hot.map(|item| {
         let slice = &item.name.slice;
         let slice = fleet
-            .book
-            .slice(shard.book, slice, Window::Short, &shard.short);
+            .history
+            .slice(shard.history, slice, Window::Short, &shard.short);
         too_hot(item, slice.map_or(0.0, |slice| slice.throttles), settings)
     })
     .collect()
@@ -128,7 +130,7 @@ pub(super) fn cool(
     settings: &DiagnosisSettings,
 ) -> Option<CounterDiagnosis> {
     let find = |window, measured| {
-        let items = fleet.book.items(shard.book, window, measured);
+        let items = fleet.history.items(shard.history, window, measured);
         // Busiest first.
         let mut items = items.into_iter();
         items.find(|item| item.name.is_of_same_poll(name))
@@ -178,7 +180,9 @@ pub(super) fn skewed(
     shard: &ShardFacts<'_>,
     name: &ItemName,
 ) -> Option<CounterDiagnosis> {
-    let items = fleet.book.items(shard.book, Window::Short, &shard.short);
+    let items = fleet
+        .history
+        .items(shard.history, Window::Short, &shard.short);
     let item = items.into_iter().find(|item| item.name == *name)?;
     let spread = item.spread();
     // Lanes that were added recently are expected to be uneven.

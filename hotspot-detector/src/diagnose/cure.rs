@@ -96,7 +96,8 @@ pub enum HotspotCause {
         lasted_ms: u64,
     },
     /// A rule fired, but the load is within the limits.
-    Borne {
+    #[serde(rename = "borne")]
+    WithinLimits {
         /// The load as a share of the limit.
         fill: f64,
     },
@@ -192,7 +193,7 @@ impl HotspotCause {
             Self::RegionFull { .. } => "full region",
             Self::SickShard { .. } => "sick shard",
             Self::Spike { .. } => "spike",
-            Self::Borne { .. } => "borne",
+            Self::WithinLimits { .. } => "borne",
             Self::Unexplained => "unexplained",
         }
     }

@@ -52,7 +52,7 @@ impl DoubtInputs {
         let lasted = self.lasted_ms;
         let is_over = |level| {
             let long = facts.long.as_ref();
-            long.is_some_and(|long| !over(&long.used, facts.book.capacity(), level).is_empty())
+            long.is_some_and(|long| !over(&long.used, facts.history.capacity(), level).is_empty())
         };
         let passes_sooner = |usual| lasted < usual && usual < lasted + self.price_ms;
         if !self.is_known {

@@ -11,7 +11,7 @@ use crate::resources::{Dimension, Resources};
 
 /// One shard that was measured.
 pub(super) struct ShardFacts<'a> {
-    pub(super) book: &'a ShardHistory,
+    pub(super) history: &'a ShardHistory,
     /// Whether it was measured recently; if not, the long window is used instead.
     pub(super) is_fresh: bool,
     pub(super) short: ShardWindow,
@@ -22,7 +22,7 @@ pub(super) struct ShardFacts<'a> {
 
 /// All shards that were measured.
 pub(super) struct MeasuredFleet<'a> {
-    pub(super) book: &'a LoadHistory,
+    pub(super) history: &'a LoadHistory,
     pub(super) shards: BTreeMap<&'a ShardId, ShardFacts<'a>>,
     /// Shards without enough measurements.
     unmeasured: Vec<(&'a ShardId, &'a RegionId)>,
@@ -38,23 +38,23 @@ fn most(short: &ShardWindow, long: Option<&ShardWindow>) -> Resources {
 }
 
 impl<'a> MeasuredFleet<'a> {
-    pub(super) fn new(book: &'a LoadHistory) -> Self {
+    pub(super) fn new(history: &'a LoadHistory) -> Self {
         let mut fleet = Self {
-            book,
+            history,
             shards: BTreeMap::new(),
             unmeasured: Vec::new(),
         };
-        for (name, shard) in book.shards() {
+        for (name, shard) in history.shards() {
             let (short, long) = (
-                book.view(shard, Window::Short),
-                book.view(shard, Window::Long),
+                history.view(shard, Window::Short),
+                history.view(shard, Window::Long),
             );
             let is_fresh = short.is_some();
             match short.or_else(|| long.clone()) {
                 Some(short) => {
                     let load = most(&short, long.as_ref());
                     let facts = ShardFacts {
-                        book: shard,
+                        history: shard,
                         is_fresh,
                         short,
                         long,
@@ -81,8 +81,8 @@ impl<'a> MeasuredFleet<'a> {
         by: Dimension,
     ) -> Vec<(SliceId, Resources)> {
         let mut slices: Vec<_> = self
-            .book
-            .slices(shard.book, Window::Short, &shard.short)
+            .history
+            .slices(shard.history, Window::Short, &shard.short)
             .map(|(slice, view)| (slice.clone(), view.used))
             .collect();
         slices.sort_by(|a, b| b.1[by].total_cmp(&a.1[by]).then_with(|| a.0.cmp(&b.0)));
@@ -95,7 +95,9 @@ impl<'a> MeasuredFleet<'a> {
         region: &'b RegionId,
     ) -> impl Iterator<Item = (&'a ShardId, &'b ShardFacts<'a>)> {
         let shards = self.shards.iter().map(|(name, facts)| (*name, facts));
-        shards.filter(move |(_, facts)| facts.book.region() == region && facts.book.takes_slices())
+        shards.filter(move |(_, facts)| {
+            facts.history.region() == region && facts.history.takes_slices()
+        })
     }
 }
 

@@ -76,7 +76,9 @@ pub(super) fn floods(
     limits: &BTreeMap<TenantId, f64>,
     settings: &DiagnosisSettings,
 ) -> (Vec<FloodingKey>, Vec<ThrottledKey>) {
-    let keys = fleet.book.keys(shard.book, Window::Short, &shard.short);
+    let keys = fleet
+        .history
+        .keys(shard.history, Window::Short, &shard.short);
     let listed: f64 = keys.iter().map(|key| key.calls).sum();
     let calls = shard.short.flow.calls().max(listed);
     let share = |key: &KeyWindow| if calls > 0.0 { key.calls / calls } else { 0.0 };
@@ -96,19 +98,13 @@ pub(super) fn floods(
             None => cost.accepted.min(cost.bearable(shard, settings)),
         };
         let to = to.max(1.0).ceil();
-        let (share, rate) = (share(key), rounded(key.calls));
-        let mut evidence = vec![format!(
-            "key {} of {} makes {rate} calls/s, {} of the shard's calls",
-            key.key,
-            key.tenant,
-            percent(share)
-        )];
-        if is_refused {
-            evidence.push(format!("{} of its calls are rejected", percent(refused)));
-        }
-        if let Some(limit) = limit.filter(|_| is_over) {
-            evidence.push(format!("its tenant's limit is {}/s", rounded(limit)));
-        }
+        let share = share(key);
+        let mut evidence = flood_evidence(
+            key,
+            share,
+            is_refused.then_some(refused),
+            limit.filter(|_| is_over),
+        );
         let cause = HotspotCause::AbusiveKey {
             key: key.key.clone(),
             tenant: key.tenant.clone(),
@@ -143,6 +139,30 @@ pub(super) fn floods(
     (floods, throttled_keys)
 }
 
+/// What shows that a key floods its shard: its share of the calls, and the share of rejected
+/// calls or the exceeded limit, where that is the reason.
+fn flood_evidence(
+    key: &KeyWindow,
+    share: f64,
+    refused: Option<f64>,
+    limit: Option<f64>,
+) -> Vec<String> {
+    let mut evidence = vec![format!(
+        "key {} of {} makes {} calls/s, {} of the shard's calls",
+        key.key,
+        key.tenant,
+        rounded(key.calls),
+        percent(share)
+    )];
+    if let Some(refused) = refused {
+        evidence.push(format!("{} of its calls are rejected", percent(refused)));
+    }
+    if let Some(limit) = limit {
+        evidence.push(format!("its tenant's limit is {}/s", rounded(limit)));
+    }
+    evidence
+}
+
 /// The load that a key's calls cause.
 struct KeyCost {
     /// Calls per second that pass the rate limit.
@@ -158,7 +178,10 @@ impl KeyCost {
     fn measure(fleet: &MeasuredFleet<'_>, shard: &ShardFacts<'_>, key: &KeyWindow) -> Self {
         let mut used = Resources::default();
         let (mut errors, mut throttles) = (0.0, 0.0);
-        for (slice, view) in fleet.book.slices(shard.book, Window::Short, &shard.short) {
+        for (slice, view) in fleet
+            .history
+            .slices(shard.history, Window::Short, &shard.short)
+        {
             if slice.tenant_id == key.tenant {
                 used += view.used;
                 errors += view.errors;
@@ -181,7 +204,7 @@ impl KeyCost {
 
     /// How many of the key's calls per second the shard can serve.
     fn bearable(&self, shard: &ShardFacts<'_>, settings: &DiagnosisSettings) -> f64 {
-        let (capacity, load) = (shard.book.capacity(), &shard.short.used);
+        let (capacity, load) = (shard.history.capacity(), &shard.short.used);
         let parts = over(load, capacity, settings.aim).into_iter().map(|d| {
             let excess = load[d] - capacity[d] * settings.aim;
             match self.used[d] > 0.0 {

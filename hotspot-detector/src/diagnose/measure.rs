@@ -13,17 +13,17 @@ use crate::resources::{Dimension, Resources};
 /// The current measurement for judging a cure.
 pub(super) fn measured(
     past: &CureRecord,
-    book: &LoadHistory,
+    history: &LoadHistory,
     settings: &DiagnosisSettings,
 ) -> Option<f64> {
     let shard = past.shards.first()?;
     match &past.cure {
-        Cure::Lanes { item, .. } => lane(book, shard, item, settings),
+        Cure::Lanes { item, .. } => lane(history, shard, item, settings),
         Cure::AddShards { region, .. } => {
-            region_fill(&MeasuredFleet::new(book), region).map(|it| it.1)
+            region_fill(&MeasuredFleet::new(history), region).map(|it| it.1)
         }
         _ => {
-            let view = book.view(book.shard(shard)?, Window::Short)?;
+            let view = history.view(history.shard(shard)?, Window::Short)?;
             Some(view.fill()?.1)
         }
     }
@@ -31,14 +31,14 @@ pub(super) fn measured(
 
 /// The lane load of a poll's busiest item; 0 if it gets no votes.
 fn lane(
-    book: &LoadHistory,
+    history: &LoadHistory,
     shard: &ShardId,
     item: &ItemName,
     settings: &DiagnosisSettings,
 ) -> Option<f64> {
-    let shard = book.shard(shard)?;
-    let view = book.view(shard, Window::Short)?;
-    let items = book.items(shard, Window::Short, &view);
+    let shard = history.shard(shard)?;
+    let view = history.view(shard, Window::Short)?;
+    let items = history.items(shard, Window::Short, &view);
     let of_poll = items.iter().filter(|it| it.name.is_of_same_poll(item));
     let busiest = of_poll.map(|it| it.lane_votes()).fold(0.0, f64::max);
     Some(busiest / settings.lane_votes_max.max(f64::MIN_POSITIVE))
@@ -53,7 +53,7 @@ pub(super) fn region_fill(
     let mut any = false;
     for (_, facts) in fleet.takers(region) {
         any = true;
-        let here = facts.book.capacity();
+        let here = facts.history.capacity();
         capacity += *here;
         for dimension in Dimension::ALL {
             // A shard without a limit says nothing about the region's fill.

@@ -116,7 +116,7 @@ impl CureHistory {
     }
 
     /// Records that a cure is done; its result is judged later.
-    pub fn done(&mut self, id: CureId, at: Timestamp) {
+    pub fn record_completion(&mut self, id: CureId, at: Timestamp) {
         if let Some(cure) = self.cures.iter_mut().find(|cure| cure.id == id) {
             cure.done = Some(at);
         }
@@ -141,13 +141,13 @@ impl CureHistory {
             };
             if !self.cures.iter().any(cured) {
                 let lasted = event.at.unix_ms().saturating_sub(since.unix_ms());
-                self.ended(shard, u64::try_from(lasted).unwrap_or(0));
+                self.record_duration(shard, u64::try_from(lasted).unwrap_or(0));
             }
         }
     }
 
     /// Records how long a hotspot of a shard lasted.
-    pub fn ended(&mut self, shard: &ShardId, lasted_ms: u64) {
+    pub fn record_duration(&mut self, shard: &ShardId, lasted_ms: u64) {
         let episodes = self.episodes.entry(shard.clone()).or_default();
         episodes.push(lasted_ms);
         if episodes.len() > EPISODES_MAX {
@@ -162,14 +162,14 @@ impl CureHistory {
     }
 
     /// Judges every cure whose observation time is over, by the current measurements.
-    pub fn judge_by(
+    pub fn judge_by_history(
         &mut self,
         now: Timestamp,
         settings: &DiagnosisSettings,
-        book: &LoadHistory,
+        history: &LoadHistory,
     ) -> Vec<CureRecord> {
         self.judge_all(now, settings, |past| {
-            measure::measured(past, book, settings)
+            measure::measured(past, history, settings)
         })
     }
 

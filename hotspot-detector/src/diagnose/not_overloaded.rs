@@ -8,15 +8,46 @@ use super::tenants::OverloadCase;
 use super::within_limits::{self, BearableLoad};
 use crate::detect::{Hotspot, HotspotSubject};
 use crate::format::percent;
+use crate::load::IoWait;
 
 impl ShardDiagnosis<'_> {
     /// Diagnoses hotspots of a shard that has room in every dimension.
-    pub(super) fn bearable(
+    pub(super) fn not_overloaded(
         &mut self,
         facts: &ShardFacts<'_>,
         hotspots: Vec<Hotspot>,
         explained: bool,
     ) {
+        let settings = self.inputs.settings;
+        let rest = self.push_tenant_hotspots(facts, hotspots);
+        if rest.is_empty() {
+            return;
+        }
+        let fill = facts.short.fill().map_or(0.0, |(_, fill)| fill);
+        let wait = facts.short.io_wait.unwrap_or_default();
+        if wait.share() > settings.level && fill < settings.sick_fill && !explained {
+            self.push_sick_shard(rest, wait, fill);
+            return;
+        }
+        if let Some(throttled) = self.throttled.pop() {
+            self.findings
+                .push(throttled.into_finding(self.now, self.name, rest));
+            return;
+        }
+        let within_limits = within_limits::shard(self.fleet, self.name, facts, settings);
+        if within_limits.is_some() {
+            self.push_within_limits(rest, within_limits, "move");
+            return;
+        }
+        self.push_unexplained(rest, fill);
+    }
+
+    /// Records the hotspots of tenants and returns the others.
+    fn push_tenant_hotspots(
+        &mut self,
+        facts: &ShardFacts<'_>,
+        hotspots: Vec<Hotspot>,
+    ) -> Vec<Hotspot> {
         let settings = self.inputs.settings;
         let case = OverloadCase {
             fleet: self.fleet,
@@ -33,61 +64,52 @@ impl ShardDiagnosis<'_> {
                 HotspotSubject::Slice { slice, .. } => match case.unfair(slice) {
                     Some(answer) => self.push_diagnosis(vec![hotspot], answer),
                     None => {
-                        let borne =
+                        let within_limits =
                             within_limits::tenant(self.fleet, self.name, facts, slice, settings);
-                        self.borne(vec![hotspot], borne, "move");
+                        self.push_within_limits(vec![hotspot], within_limits, "move");
                     }
                 },
                 _ => rest.push(hotspot),
             }
         }
-        if rest.is_empty() {
-            return;
-        }
-        let fill = facts.short.fill().map_or(0.0, |(_, fill)| fill);
-        let wait = facts.short.io_wait.unwrap_or_default();
-        if wait.share() > settings.level && fill < settings.sick_fill && !explained {
-            let of = if wait.fsync >= wait.queue {
-                "for the disk"
-            } else {
-                "behind other writes"
-            };
-            let evidence = vec![
-                format!(
-                    "writes wait {} of the time, mostly {of}",
-                    percent(wait.share())
-                ),
-                format!("the shard is only {} full", percent(fill)),
-            ];
-            let because = "moving will not help: the tenants are not the cause, and other tenants on \
-                           this shard would wait too";
-            self.push(
-                rest,
-                HotspotCause::SickShard {
-                    wait: wait.share(),
-                    fill,
-                },
-                Cure::Nothing,
-                evidence,
-                "Check the shard's disk and other processes on the same machine. If it stays slow, \
-                 drain the shard.",
-                vec![Rejected {
-                    cure: "move",
-                    because: because.to_owned(),
-                }],
-            );
-            return;
-        }
-        if let Some(throttled) = self.throttled.pop() {
-            self.findings
-                .push(throttled.into_finding(self.now, self.name, rest));
-            return;
-        }
-        let borne = within_limits::shard(self.fleet, self.name, facts, settings);
-        if borne.is_some() {
-            self.borne(rest, borne, "move");
-            return;
-        }
+        rest
+    }
+
+    /// Records a shard whose writes wait although its load is low.
+    fn push_sick_shard(&mut self, hotspots: Vec<Hotspot>, wait: IoWait, fill: f64) {
+        let reason = if wait.fsync >= wait.queue {
+            "for the disk"
+        } else {
+            "behind other writes"
+        };
+        let evidence = vec![
+            format!(
+                "writes wait {} of the time, mostly {reason}",
+                percent(wait.share())
+            ),
+            format!("the shard is only {} full", percent(fill)),
+        ];
+        let because = "moving will not help: the tenants are not the cause, and other tenants on \
+                       this shard would wait too";
+        self.push(
+            hotspots,
+            HotspotCause::SickShard {
+                wait: wait.share(),
+                fill,
+            },
+            Cure::Nothing,
+            evidence,
+            "Check the shard's disk and other processes on the same machine. If it stays slow, \
+             drain the shard.",
+            vec![Rejected {
+                cure: "move",
+                because: because.to_owned(),
+            }],
+        );
+    }
+
+    /// Records hotspots that no measurement explains.
+    fn push_unexplained(&mut self, hotspots: Vec<Hotspot>, fill: f64) {
         let evidence = vec![format!(
             "the shard is {} full, and no dimension is too full",
             percent(fill)
@@ -95,7 +117,7 @@ impl ShardDiagnosis<'_> {
         let because = "moving will not help: the tenants do not fill the shard, which has room in \
                        every dimension";
         self.push(
-            rest,
+            hotspots,
             HotspotCause::Unexplained,
             Cure::Nothing,
             evidence,
@@ -108,24 +130,24 @@ impl ShardDiagnosis<'_> {
     }
 
     /// Records a load that is within the limits.
-    pub(super) fn borne(
+    pub(super) fn push_within_limits(
         &mut self,
         hotspots: Vec<Hotspot>,
-        borne: Option<BearableLoad>,
+        load: Option<BearableLoad>,
         cure: &'static str,
     ) {
-        let Some(borne) = borne else {
+        let Some(load) = load else {
             // The subject is no longer among the measurements.
             self.passing(hotspots);
             return;
         };
-        let because = borne.because;
+        let because = load.because;
         self.push(
             hotspots,
-            HotspotCause::Borne { fill: borne.fill },
+            HotspotCause::WithinLimits { fill: load.fill },
             Cure::Nothing,
-            borne.evidence,
-            &borne.otherwise,
+            load.evidence,
+            &load.otherwise,
             vec![Rejected { cure, because }],
         );
     }

@@ -32,8 +32,8 @@ pub(super) fn full(fleet: &MeasuredFleet<'_>, region: &RegionId, level: f64) -> 
     let mut capacity = Resources::default();
     let (mut short, mut long) = (Resources::default(), Resources::default());
     for facts in &shards {
-        let used = |view: &ShardWindow| limited(view.used, facts.book.capacity());
-        capacity += *facts.book.capacity();
+        let used = |view: &ShardWindow| limited(view.used, facts.history.capacity());
+        capacity += *facts.history.capacity();
         short += used(&facts.short);
         long += facts.long.as_ref().map_or(used(&facts.short), used);
     }
@@ -75,24 +75,6 @@ pub(super) fn finding(
     let full = full(fleet, name, settings.level)?;
     let dimension = full.dimension;
     let hot: Vec<_> = shards.iter().map(|(shard, _)| shard.to_string()).collect();
-    let after = full.fill * full.shards as f64 / (full.shards as f64 + f64::from(full.missing));
-    let expected = shards.iter().filter_map(|(shard, _)| {
-        let facts = fleet.shards.get(shard)?;
-        let before = facts.short.used[dimension] / facts.book.capacity()[dimension];
-        let (shard, dimension) = (shard.clone(), Some(dimension));
-        Some(ExpectedEffect {
-            shard,
-            dimension,
-            before,
-            after,
-        })
-    });
-    let first = shards.first().map(|(shard, _)| ExpectedEffect {
-        shard: shard.clone(),
-        dimension: Some(dimension),
-        before: full.fill,
-        after,
-    });
     Some(Finding {
         at: now,
         cause: HotspotCause::RegionFull {
@@ -119,7 +101,7 @@ pub(super) fn finding(
             region: name.clone(),
             count: full.missing,
         },
-        expected: first.into_iter().chain(expected).collect(),
+        expected: expected_effects(fleet, &full, &shards),
         otherwise:
             "New shards accept new tenants immediately; the next findings move existing ones. \
                     If the load keeps growing this fast, add more shards at a time."
@@ -138,4 +120,33 @@ pub(super) fn finding(
         shards: shards.into_iter().map(|(shard, _)| shard).collect(),
         why_not: None,
     })
+}
+
+/// The expected effects of adding the missing shards: on the whole region, then on each hot
+/// shard.
+fn expected_effects(
+    fleet: &MeasuredFleet<'_>,
+    full: &FullRegion,
+    shards: &[(ShardId, Vec<Hotspot>)],
+) -> Vec<ExpectedEffect> {
+    let dimension = full.dimension;
+    let after = full.fill * full.shards as f64 / (full.shards as f64 + f64::from(full.missing));
+    let expected = shards.iter().filter_map(|(shard, _)| {
+        let facts = fleet.shards.get(shard)?;
+        let before = facts.short.used[dimension] / facts.history.capacity()[dimension];
+        let (shard, dimension) = (shard.clone(), Some(dimension));
+        Some(ExpectedEffect {
+            shard,
+            dimension,
+            before,
+            after,
+        })
+    });
+    let first = shards.first().map(|(shard, _)| ExpectedEffect {
+        shard: shard.clone(),
+        dimension: Some(dimension),
+        before: full.fill,
+        after,
+    });
+    first.into_iter().chain(expected).collect()
 }

@@ -129,7 +129,7 @@ fn describe_cause(cause: &HotspotCause) -> String {
             "the shard itself is slow although its load is low".to_owned()
         }
         HotspotCause::Spike { .. } => "probably a spike".to_owned(),
-        HotspotCause::Borne { fill } => format!(
+        HotspotCause::WithinLimits { fill } => format!(
             "the load is within limits: {} of what is allowed",
             percent(*fill)
         ),

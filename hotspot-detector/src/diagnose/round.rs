@@ -46,7 +46,7 @@ impl ShardDiagnosis<'_> {
             let (floods, throttled) =
                 keys::floods(fleet, facts, self.inputs.limits, self.inputs.settings);
             for flood in floods {
-                let before = load.fill(facts.book.capacity());
+                let before = load.fill(facts.history.capacity());
                 load -= flood.used;
                 self.flood(flood, before, &load, facts);
             }
@@ -67,7 +67,7 @@ impl ShardDiagnosis<'_> {
         waits_are_explained: bool,
     ) -> Option<Vec<Hotspot>> {
         let settings = self.inputs.settings;
-        let capacity = facts.book.capacity();
+        let capacity = facts.history.capacity();
         let is_over = !over(&load, capacity, settings.level).is_empty();
         if !is_over {
             if self.findings.iter().any(|finding| finding.cure.acts()) {
@@ -76,7 +76,7 @@ impl ShardDiagnosis<'_> {
                 first?.hotspots.extend(hotspots);
                 return None;
             }
-            self.bearable(facts, hotspots, waits_are_explained);
+            self.not_overloaded(facts, hotspots, waits_are_explained);
             return None;
         }
         let case = OverloadCase {
@@ -88,14 +88,14 @@ impl ShardDiagnosis<'_> {
             memory: self.inputs.memory,
             now: self.now,
         };
-        let region = facts.book.region();
+        let region = facts.history.region();
         let full = region::full(self.fleet, region, settings.level)
             .filter(|_| self.fleet.unmeasured_in(region).is_none());
         let answer = match (case.too_big(), full) {
             (Some(answer), _) => answer,
             (None, None) => case.too_full(),
             (None, Some(full)) => {
-                let is_known = self.inputs.history.is_well_known(facts.book);
+                let is_known = self.inputs.history.is_well_known(facts.history);
                 if full.fill_long > settings.level && is_known {
                     return Some(hotspots);
                 }
@@ -162,8 +162,8 @@ impl ShardDiagnosis<'_> {
         price_ms: u64,
     ) -> DoubtInputs {
         DoubtInputs {
-            is_known: self.inputs.history.is_well_known(facts.book),
-            least: self.inputs.history.least_fill(facts.book).unwrap_or(0.0),
+            is_known: self.inputs.history.is_well_known(facts.history),
+            least: self.inputs.history.least_fill(facts.history).unwrap_or(0.0),
             lasted_ms: lasted_ms(hotspots, self.now),
             long_ms: self.inputs.history.spans().length_ms(Window::Long),
             price_ms,
@@ -180,7 +180,7 @@ impl ShardDiagnosis<'_> {
     ) {
         let inputs = self.doubt_inputs(facts, &hotspots, 0);
         let lasted = inputs.lasted_ms;
-        let fill = |used: &Resources| percent(used.fill(facts.book.capacity()).1);
+        let fill = |used: &Resources| percent(used.fill(facts.history.capacity()).1);
         let long = facts.long.as_ref().map(|long| fill(&long.used));
         let mut evidence = vec![format!(
             "{} is {} full in the short window and {} in the long window",

@@ -32,7 +32,11 @@ pub struct DiagnosisInputs<'a> {
 /// Diagnoses hotspots. Every hotspot is in exactly one finding.
 #[must_use]
 pub fn diagnose(inputs: DiagnosisInputs<'_>) -> Vec<Finding> {
-    let Some(now) = inputs.history.newest().filter(|_| !inputs.hotspots.is_empty()) else {
+    let Some(now) = inputs
+        .history
+        .newest()
+        .filter(|_| !inputs.hotspots.is_empty())
+    else {
         return Vec::new();
     };
     let fleet = MeasuredFleet::new(inputs.history);
@@ -55,7 +59,7 @@ pub fn diagnose(inputs: DiagnosisInputs<'_>) -> Vec<Finding> {
         if let Some(rest) = round.shard(hotspots)
             && let Some(facts) = fleet.shards.get(name)
         {
-            let region = facts.book.region().clone();
+            let region = facts.history.region().clone();
             full.entry(region).or_default().push((name.clone(), rest));
         }
         findings.append(&mut round.findings);
@@ -64,7 +68,7 @@ pub fn diagnose(inputs: DiagnosisInputs<'_>) -> Vec<Finding> {
     let whole_fleet = fleet
         .shards
         .values()
-        .all(|facts| is_full(facts.book.region()));
+        .all(|facts| is_full(facts.history.region()));
     for (region, shards) in full {
         let finding = region::finding(&fleet, &region, shards, whole_fleet, inputs.settings, now);
         findings.extend(finding);

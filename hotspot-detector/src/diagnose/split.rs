@@ -78,31 +78,12 @@ impl OverloadCase<'_> {
                 percent(self.settings.level)
             ),
         };
-        let resting =
-            self.memory
-                .split_rest_reason(&slice.tenant_id, self.name, self.now, self.settings);
-        let fewest = match (resting, fewest) {
-            (Some(because), _) => Err(because),
-            (None, Some(fewest)) => Ok(fewest),
-            (None, None) if most < 2 => Err(format!(
-                "{} has {have} slices, and {SLICES_PER_TENANT_MAX} are the maximum",
-                slice.tenant_id
-            )),
-            (None, None) => Err(format!("each of {most} parts would still be too large")),
-        };
-        let fewest = match fewest {
+        let fewest = match self.check_split(slice, fewest, (have, most)) {
             Ok(fewest) => fewest,
             Err(because) => {
                 let cure = "split";
-                return Some(TenantDiagnosis {
-                    cause,
-                    cure: Cure::Nothing,
-                    evidence,
-                    expected: Vec::new(),
-                    otherwise: "Limit the tenant's votes per second, or add larger shards."
-                        .to_owned(),
-                    rejected: vec![moving, Rejected { cure, because }],
-                });
+                let rejected = vec![moving, Rejected { cure, because }];
+                return Some(cannot_split(cause, evidence, rejected));
             }
         };
         let parts = self.parts(slice, used, &heavy, (fewest, most));
@@ -126,19 +107,41 @@ impl OverloadCase<'_> {
         })
     }
 
+    /// The minimum number of parts, or why the tenant is not split. `have` is its number of
+    /// slices, `most` the maximum number of parts.
+    fn check_split(
+        &self,
+        slice: &SliceId,
+        fewest: Option<u32>,
+        (have, most): (u32, u32),
+    ) -> Result<u32, String> {
+        let resting =
+            self.memory
+                .split_rest_reason(&slice.tenant_id, self.name, self.now, self.settings);
+        match (resting, fewest) {
+            (Some(because), _) => Err(because),
+            (None, Some(fewest)) => Ok(fewest),
+            (None, None) if most < 2 => Err(format!(
+                "{} has {have} slices, and {SLICES_PER_TENANT_MAX} are the maximum",
+                slice.tenant_id
+            )),
+            (None, None) => Err(format!("each of {most} parts would still be too large")),
+        }
+    }
+
     /// Whether some shard of the region could hold this load if it held nothing else.
     fn could_hold(&self, used: &Resources) -> bool {
         let holds = |capacity: &Resources| fits(used, capacity, self.settings.level);
-        let mut shards = self.fleet.takers(self.facts.book.region());
-        holds(self.capacity()) || shards.any(|(_, facts)| holds(facts.book.capacity()))
+        let mut shards = self.fleet.takers(self.facts.history.region());
+        holds(self.capacity()) || shards.any(|(_, facts)| holds(facts.history.capacity()))
     }
 
     /// The poll of a slice with the most votes, among the measured items.
     fn busiest(&self, slice: &SliceId, used: &Resources) -> Option<BusiestPoll> {
         let items = self
             .fleet
-            .book
-            .items(self.facts.book, Window::Short, &self.facts.short);
+            .history
+            .items(self.facts.history, Window::Short, &self.facts.short);
         let here: Vec<_> = items
             .iter()
             .filter(|item| item.name.slice == *slice)
@@ -171,8 +174,8 @@ impl OverloadCase<'_> {
         let numbers = self.fleet.shards.values().flat_map(|facts| {
             let slices = self
                 .fleet
-                .book
-                .slices(facts.book, Window::Short, &facts.short);
+                .history
+                .slices(facts.history, Window::Short, &facts.short);
             let same = slices.filter(|(other, _)| other.tenant_id == slice.tenant_id);
             same.map(|(other, _)| other.slice).collect::<Vec<_>>()
         });
@@ -209,6 +212,22 @@ impl OverloadCase<'_> {
 /// The load of the largest part: the busiest poll, and its share of the rest.
 fn largest_part(used: &Resources, heavy: &Resources, parts: u32) -> Resources {
     *heavy + (*used - *heavy).times(1.0 / f64::from(parts.max(1)))
+}
+
+/// The tenant is too large for any shard and cannot be split.
+fn cannot_split(
+    cause: HotspotCause,
+    evidence: Vec<String>,
+    rejected: Vec<Rejected>,
+) -> TenantDiagnosis {
+    TenantDiagnosis {
+        cause,
+        cure: Cure::Nothing,
+        evidence,
+        expected: Vec::new(),
+        otherwise: "Limit the tenant's votes per second, or add larger shards.".to_owned(),
+        rejected,
+    }
 }
 
 /// One poll is too much for any shard: neither moving nor splitting helps.

@@ -28,7 +28,7 @@ pub(super) fn best(
     candidates: &[(SliceId, Resources)],
     settings: &DiagnosisSettings,
 ) -> Option<MoveSet> {
-    let capacity = from.1.book.capacity();
+    let capacity = from.1.history.capacity();
     let hot = over(load, capacity, settings.aim);
     let useful = |used: &Resources| hot.iter().any(|d| used[*d] > 0.0);
     let mut by_size: Vec<_> = candidates.iter().filter(|(_, used)| useful(used)).collect();
@@ -154,12 +154,12 @@ pub(super) fn place(
     level: f64,
 ) -> Option<Vec<SlicePlacement>> {
     let mut room: Vec<_> = fleet
-        .takers(from.1.book.region())
+        .takers(from.1.history.region())
         .filter(|(name, _)| *name != from.0)
-        .map(|(name, facts)| (name, facts.load, facts.book.capacity()))
+        .map(|(name, facts)| (name, facts.load, facts.history.capacity()))
         .collect();
     let mut largest_first = chosen.to_vec();
-    let size = |used: &Resources| used.fill(from.1.book.capacity()).1;
+    let size = |used: &Resources| used.fill(from.1.history.capacity()).1;
     largest_first.sort_by(|a, b| size(&b.1).total_cmp(&size(&a.1)));
     let mut placed = Vec::new();
     for (slice, used) in largest_first {

@@ -15,9 +15,9 @@ const CAPACITY: Resources = Resources {
     concurrency: 0.0,
 };
 
-/// A book of shards, each with its slices: votes a second and bytes stored.
-fn book(shards: &[Vec<(f64, f64)>]) -> LoadHistory {
-    let mut book = LoadHistory::default();
+/// A history of shards, each with its slices: votes a second and bytes stored.
+fn history(shards: &[Vec<(f64, f64)>]) -> LoadHistory {
+    let mut history = LoadHistory::default();
     for step in 0..12 {
         let shard = |(number, slices): (usize, &Vec<(f64, f64)>)| {
             let name = format!("shard-{number}").parse().unwrap();
@@ -44,13 +44,14 @@ fn book(shards: &[Vec<(f64, f64)>]) -> LoadHistory {
         };
         let start = Timestamp::from_unix_ms(1_800_000_000_000 + step * 10_000);
         let shards = shards.iter().enumerate().map(shard).collect();
-        book.take(LoadSample {
-            interval: Interval { start, ms: 10_000 },
-            shards,
-        })
-        .unwrap();
+        history
+            .add_sample(LoadSample {
+                interval: Interval { start, ms: 10_000 },
+                shards,
+            })
+            .unwrap();
     }
-    book
+    history
 }
 
 fn slices(most: f64) -> impl Strategy<Value = Vec<(f64, f64)>> {
@@ -65,8 +66,8 @@ proptest! {
     ) {
         let mut shards = vec![hot];
         shards.extend(others);
-        let book = book(&shards);
-        let fleet = MeasuredFleet::new(&book);
+        let history = history(&shards);
+        let fleet = MeasuredFleet::new(&history);
         let name: ShardId = "shard-0".parse().unwrap();
         let facts = &fleet.shards[&name];
         let load = facts.short.used;

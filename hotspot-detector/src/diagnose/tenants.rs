@@ -37,33 +37,14 @@ pub(super) struct TenantDiagnosis {
 
 impl OverloadCase<'_> {
     pub(super) fn capacity(&self) -> &Resources {
-        self.facts.book.capacity()
+        self.facts.history.capacity()
     }
 
     /// Diagnoses an overloaded shard: which tenants to move.
     pub(super) fn too_full(&self) -> TenantDiagnosis {
         let (dimension, _) = self.load.fill(self.capacity());
         let slices = self.fleet.slices(self.facts, dimension);
-        let mut rejected = Vec::new();
-        let candidates: Vec<_> = slices
-            .iter()
-            .filter(|(slice, _)| {
-                match self
-                    .memory
-                    .rest_reason(slice, self.name, self.now, self.settings)
-                {
-                    Some(because) => {
-                        rejected.push(Rejected {
-                            cure: "move",
-                            because,
-                        });
-                        false
-                    }
-                    None => true,
-                }
-            })
-            .cloned()
-            .collect();
+        let (candidates, mut rejected) = self.split_off_resting(&slices);
         let top = slices
             .first()
             .filter(|(_, used)| self.is_dominant(used, dimension));
@@ -113,6 +94,27 @@ impl OverloadCase<'_> {
             Some(subset) => self.moving(cause, evidence, dimension, subset, rejected),
             None => self.no_room(cause, evidence, rejected),
         }
+    }
+
+    /// The slices that may be moved, and why the others were rejected.
+    fn split_off_resting(
+        &self,
+        slices: &[(SliceId, Resources)],
+    ) -> (Vec<(SliceId, Resources)>, Vec<Rejected>) {
+        let (mut candidates, mut rejected) = (Vec::new(), Vec::new());
+        for slice in slices {
+            let reason = self
+                .memory
+                .rest_reason(&slice.0, self.name, self.now, self.settings);
+            match reason {
+                Some(because) => rejected.push(Rejected {
+                    cure: "move",
+                    because,
+                }),
+                None => candidates.push(slice.clone()),
+            }
+        }
+        (candidates, rejected)
     }
 
     fn is_dominant(&self, used: &Resources, dimension: Dimension) -> bool {
@@ -185,11 +187,11 @@ impl OverloadCase<'_> {
         let fair_there = |capacity: &Resources| used.fill(capacity).1 < fair;
         let others = self
             .fleet
-            .takers(self.facts.book.region())
+            .takers(self.facts.history.region())
             .filter(|(name, _)| *name != self.name);
         let better = others
-            .filter(|(_, facts)| fair_there(facts.book.capacity()))
-            .find(|(_, facts)| fits(&(facts.load + *used), facts.book.capacity(), level));
+            .filter(|(_, facts)| fair_there(facts.history.capacity()))
+            .find(|(_, facts)| fits(&(facts.load + *used), facts.history.capacity(), level));
         let resting = self
             .memory
             .rest_reason(slice, self.name, self.now, self.settings);
@@ -249,7 +251,7 @@ impl OverloadCase<'_> {
             }
         }
         for (target, facts) in loads {
-            let capacity = facts.book.capacity();
+            let capacity = facts.history.capacity();
             let here = subset.placed.iter().filter(|placed| placed.to == *target);
             let slices = self.fleet.slices(self.facts, dimension);
             let more = here.fold(Resources::default(), |sum, placed| {
@@ -308,7 +310,7 @@ impl OverloadCase<'_> {
         mut rejected: Vec<Rejected>,
     ) -> TenantDiagnosis {
         let rests = |rejected: &Rejected| rejected.because.contains(RESTS);
-        let region = self.facts.book.region();
+        let region = self.facts.history.region();
         if let Some(unmeasured) = self.fleet.unmeasured_in(region) {
             let because = format!("{unmeasured} was not measured recently and may have room");
             let cure = "add shards";
@@ -335,7 +337,7 @@ impl OverloadCase<'_> {
             because: because.to_owned(),
         });
         let hottest = over(&self.load, self.capacity(), self.settings.level);
-        let region = self.facts.book.region();
+        let region = self.facts.history.region();
         let shards = self.fleet.takers(region).count() as f64;
         let of_region = region_fill(self.fleet, region).map(|(dimension, before)| ExpectedEffect {
             shard: self.name.clone(),
@@ -350,7 +352,7 @@ impl OverloadCase<'_> {
         TenantDiagnosis {
             cause,
             cure: Cure::AddShards {
-                region: self.facts.book.region().clone(),
+                region: self.facts.history.region().clone(),
                 count: 1,
             },
             evidence,

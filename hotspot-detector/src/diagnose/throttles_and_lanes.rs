@@ -18,7 +18,7 @@ impl ShardDiagnosis<'_> {
         facts: &ShardFacts<'_>,
     ) {
         let (dimension, before) = before;
-        let after = load[dimension] / facts.book.capacity()[dimension];
+        let after = load[dimension] / facts.history.capacity()[dimension];
         self.push(
             Vec::new(),
             flood.cause,
@@ -78,8 +78,8 @@ impl ShardDiagnosis<'_> {
                 let said = cool.entry(poll).or_insert_with(|| (counter, Vec::new()));
                 said.1.extend(hotspots);
             } else {
-                let borne = within_limits::counter(fleet, facts, &item, settings);
-                self.borne(hotspots, borne, "more lanes");
+                let within_limits = within_limits::counter(fleet, facts, &item, settings);
+                self.push_within_limits(hotspots, within_limits, "more lanes");
             }
         }
         for (counter, hotspots) in cool.into_values() {

@@ -32,7 +32,7 @@ pub(super) fn shard(
     if fill < settings.sick_fill {
         return None;
     }
-    let capacity = facts.book.capacity()[dimension];
+    let capacity = facts.history.capacity()[dimension];
     let slices = fleet.slices(facts, dimension);
     let named: Vec<_> = slices
         .iter()
@@ -64,7 +64,9 @@ pub(super) fn counter(
     name: &ItemName,
     settings: &DiagnosisSettings,
 ) -> Option<BearableLoad> {
-    let items = fleet.book.items(facts.book, Window::Short, &facts.short);
+    let items = fleet
+        .history
+        .items(facts.history, Window::Short, &facts.short);
     let item = items.into_iter().find(|item| item.name == *name)?;
     let fill = item.lane_votes() / settings.lane_votes_max.max(f64::MIN_POSITIVE);
     let hot = percent(settings.lane_hot);
@@ -95,7 +97,7 @@ pub(super) fn tenant(
 ) -> Option<BearableLoad> {
     let slices = fleet.slices(facts, Dimension::Votes);
     let (_, used) = slices.iter().find(|(other, _)| other == slice)?;
-    let (dimension, fill) = used.fill(facts.book.capacity());
+    let (dimension, fill) = used.fill(facts.history.capacity());
     let fair = percent(settings.fair_share);
     Some(BearableLoad {
         fill,

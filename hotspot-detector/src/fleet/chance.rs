@@ -1,7 +1,7 @@
-//! SeededHash as a function: of the seed, a purpose and a number. Nothing has to be
+//! Randomness as a function of the seed, a purpose and a number, so that nothing has to be
 //! drawn in order.
 
-/// Purposes: the same tenant draws independently for each.
+/// Purposes: a tenant draws independently for each.
 pub(super) const REGION: u64 = 1;
 pub(super) const ZONE: u64 = 2;
 pub(super) const WHICH_ZONE: u64 = 3;

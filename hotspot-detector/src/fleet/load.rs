@@ -1,4 +1,4 @@
-//! What a made-up tenant uses at a moment.
+//! The load of a generated tenant at a moment.
 
 use std::f64::consts::TAU;
 
@@ -14,7 +14,7 @@ const YEAR_HOURS: f64 = 24.0 * 365.0;
 /// Load is lower at weekends.
 const WEEKEND: f64 = 0.6;
 
-/// What the average tenant uses on an average day.
+/// The load of the average tenant on an average day.
 const MEAN: Resources = Resources {
     votes: 20.0,
     queries: 40.0,
@@ -23,8 +23,8 @@ const MEAN: Resources = Resources {
     concurrency: 2.0,
 };
 
-/// What all tenants use together, divided by the number of them. The shares by
-/// rank are normed to it, so it is the mean whatever the skew.
+/// The mean load per tenant. The shares by rank are normalised, so the mean does not depend on
+/// the skew.
 pub(super) fn mean(shape: &FleetShape) -> Resources {
     let days = (0..7).map(|day| if day % 7 < 5 { 1.0 } else { WEEKEND });
     let week = days.sum::<f64>() / 7.0;
@@ -36,11 +36,10 @@ pub(super) fn mean(shape: &FleetShape) -> Resources {
     }
 }
 
-/// The share of the first by rank, so that the shares of all add up to their
-/// number.
+/// The share of the first tenant by rank, such that all shares add up to the number of tenants.
 pub(super) fn top(shape: &FleetShape) -> f64 {
     let tenants = shape.tenants.max(1);
-    // The sum by hand while it matters, then the integral.
+    // The exact sum for the first terms, then the integral.
     let exact = tenants.min(10_000);
     let mut sum: f64 = (1..=exact)
         .map(|rank| (rank as f64).powf(-shape.skew))
@@ -58,13 +57,13 @@ pub(super) fn top(shape: &FleetShape) -> f64 {
 }
 
 impl Generator {
-    /// What the n-th tenant uses at a moment.
+    /// The load of the n-th tenant at a moment.
     #[must_use]
     pub fn load(&self, n: u64, at: Timestamp) -> Resources {
         let shape = &self.shape;
         let hours = (at.unix_ms() - shape.start.unix_ms()) as f64 / HOUR_MS as f64;
         let share = self.share(n);
-        // Some tenants vote more, some are read more, some keep more.
+        // Tenants differ in their mix of votes, queries and storage.
         let taste = |what: u64| 0.5 + self.chance.share(chance::MIX, n * 8 + what);
         let busy = share * self.day(n, hours) * self.crowd(n, hours);
         let noise = 0.95 + 0.1 * self.chance.share(chance::NOISE, n ^ (hours as u64) << 32);
@@ -78,16 +77,15 @@ impl Generator {
         }
     }
 
-    /// Its share by rank: the mean is 1. The rank is drawn anew for each, which
-    /// comes to the same as dealing the ranks out, and needs no list.
+    /// The load share by rank, with a mean of 1. Each tenant draws its rank independently, which
+    /// approximates a permutation without a list.
     fn share(&self, n: u64) -> f64 {
         let tenants = self.shape.tenants.max(1);
         let rank = (self.chance.share(chance::RANK, n) * tenants as f64).floor() + 1.0;
         self.top * rank.powf(-self.shape.skew)
     }
 
-    /// The wave of the day and the calm of the weekend. Tenants live in different
-    /// places, so they do not all wake at once.
+    /// The daily and weekly season. Tenants have different phases, like different time zones.
     fn day(&self, n: u64, hours: f64) -> f64 {
         let phase = 4.0 * self.chance.share(chance::PHASE, n);
         let wave = 1.0 - self.shape.swing * (TAU * (hours - phase) / DAY_HOURS).cos();
@@ -123,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_seed_is_the_same_fleet_and_another_one_is_not() {
+    fn a_seed_determines_the_fleet() {
         let shape = FleetShape {
             regions: 3,
             zones: 2,
@@ -140,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_fleet_is_as_full_as_it_should_be_over_a_week() {
+    fn the_mean_load_over_a_week_matches_the_shape() {
         let shape = FleetShape {
             tenants: 20_000,
             ..FleetShape::default()
@@ -162,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn days_swing_weekends_rest_crowds_come_and_storage_grows() {
+    fn load_has_seasons_crowds_and_growth() {
         let shape = FleetShape {
             crowds: 0.01,
             ..FleetShape::default()

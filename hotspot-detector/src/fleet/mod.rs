@@ -1,13 +1,12 @@
-//! Fleets that do not exist: tenants by Zipf's law, days and weeks, flash
-//! crowds, growth. For tests, for what-if questions and for figures of scale.
+//! Generated fleets: tenants with Zipf-distributed load, daily and weekly seasons, flash crowds
+//! and growth. For tests, what-if simulations and benchmarks.
 //!
 //! ```text
 //!   shape + seed ─► generator ─► shards, slices (one after the other)
 //!                            └─► load of tenant n at a moment
 //! ```
-//! Everything is a function of the shape, the seed and a number, so nothing is
-//! kept: tenant 999,999 costs no more than tenant 0, and the same seed gives the
-//! same fleet on every machine.
+//! Everything is a function of the shape, the seed and a number, without state: tenant 999,999
+//! costs no more than tenant 0, and the same seed gives the same fleet on every machine.
 
 mod chance;
 mod load;
@@ -30,16 +29,16 @@ use crate::plan::{Dial, FleetSnapshot, PlanShard, PlanSlice};
 use crate::resources::Resources;
 use chance::SeededHash;
 
-/// Makes a fleet, part by part.
+/// Generates a fleet, part by part.
 #[derive(Debug, Clone)]
 pub struct Generator {
     shape: FleetShape,
     chance: SeededHash,
     regions: Vec<RegionId>,
     zones: Vec<ZoneId>,
-    /// What all tenants use on an average day, divided by the number of them.
+    /// The mean load of a tenant on an average day.
     mean: Resources,
-    /// What the first of them by rank uses.
+    /// The load share of the first tenant by rank.
     top: f64,
     placement: Placement,
     shards: Vec<shard::Shard>,
@@ -50,14 +49,14 @@ impl Generator {
     ///
     /// # Errors
     ///
-    /// When the shape has more regions or zones than can be named.
+    /// If the shape has too many regions or zones for valid IDs.
     pub fn new(shape: FleetShape) -> Result<Self, BadId> {
-        let named =
+        let ids =
             |kind: &'static str, count: u32| (0..count.max(1)).map(move |n| format!("{kind}-{n}"));
-        let regions = named("region", shape.regions)
+        let regions = ids("region", shape.regions)
             .map(|name| name.parse())
             .collect::<Result<Vec<RegionId>, _>>()?;
-        let zones = named("zone", shape.zones)
+        let zones = ids("zone", shape.zones)
             .map(|name| name.parse())
             .collect::<Result<Vec<ZoneId>, _>>()?;
         let mut generator = Self {
@@ -94,7 +93,7 @@ impl Generator {
             shard_id: format!("shard-{n:05}").parse::<ShardId>()?,
             url: format!("file:shards/{n:05}"),
             region: self.regions[n as usize % self.regions.len()].clone(),
-            // Every shard carries one tag, in turn within its region.
+            // Every shard has one zone, in turn within its region.
             zones: vec![self.zones[(n / self.regions.len() as u32 % zones) as usize].clone()],
             weight: if heavy { 2.0 } else { 1.0 },
             state: ShardState::Active,
@@ -104,8 +103,8 @@ impl Generator {
         })
     }
 
-    /// The shards, each with a capacity by its weight, so that the whole fleet
-    /// is as full as the shape says.
+    /// The shards, with capacities proportional to their weights, so that the fleet has the
+    /// fill of the shape.
     pub fn shards(&self) -> impl Iterator<Item = PlanShard> + '_ {
         let weights: f64 = self.shards.iter().map(|shard| shard.weight).sum();
         let all = self
@@ -122,7 +121,7 @@ impl Generator {
         (0..self.shape.tenants).filter_map(move |n| self.slice(n, at))
     }
 
-    /// The slice of the n-th tenant. `None` when no shard may hold it.
+    /// The slice of the n-th tenant; `None` if no shard is allowed to hold it.
     fn slice(&self, n: u64, at: Timestamp) -> Option<PlanSlice> {
         let id = SliceId {
             tenant_id: format!("tenant-{n:07}").parse().ok()?,
@@ -187,8 +186,7 @@ impl Generator {
                 decide(&self.placement, &subject).shard_id
             }
             SliceSpread::AtRandom => {
-                // Every so-manieth shard stands in the region, every
-                // so-manieth of those carries the tag.
+                // Every n-th shard is in the region, and every m-th of those has the zone.
                 let (regions, zones) = (self.regions.len(), self.zones.len());
                 let zone = slice.zones.first().and_then(|wanted| {
                     let mut all = self.zones.iter();

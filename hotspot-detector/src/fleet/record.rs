@@ -1,4 +1,4 @@
-//! The load of a made-up fleet as a record: to try rules and plans on.
+//! The load of a generated fleet as a record, to test rules and plans.
 
 use std::collections::BTreeMap;
 
@@ -11,8 +11,7 @@ use crate::load::{Flow, Interval, LoadSample, ShardSample, SliceSample};
 use crate::resources::Resources;
 
 impl Generator {
-    /// So many steps of it, each so long, from a moment on. Tenants stay where
-    /// they are.
+    /// A number of samples of `step_ms` each, from a moment on. Tenants stay on their shards.
     pub fn recorded(
         &self,
         from: Timestamp,
@@ -83,7 +82,7 @@ mod tests {
     use crate::load::record::{header, lines, read};
 
     #[test]
-    fn a_made_up_fleet_is_written_and_read_again() {
+    fn a_generated_record_reads_back_the_same() {
         let shape = FleetShape {
             tenants: 200,
             shards: 4,

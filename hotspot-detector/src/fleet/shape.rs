@@ -1,4 +1,4 @@
-//! What a made-up fleet looks like.
+//! The parameters of a generated fleet.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,49 +8,49 @@ use ballast_domain::clock::Timestamp;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct FleetShape {
-    /// Where chance begins.
+    /// The random seed.
     pub seed: u64,
-    /// How many tenants.
+    /// The number of tenants.
     pub tenants: u64,
-    /// How many shards.
+    /// The number of shards.
     pub shards: u32,
-    /// How many regions they stand in, in turn.
+    /// The number of regions; shards are assigned in turn.
     pub regions: u32,
-    /// How many tags they carry, in turn.
+    /// The number of zones; shards are assigned in turn.
     pub zones: u32,
-    /// The share of tenants that require a tag.
+    /// The share of tenants that require a zone.
     pub zoned: f64,
     /// The share of tenants that may also be in a second region.
     pub permitted: f64,
-    /// The share of tenants whose dial is not on active.
+    /// The share of tenants whose dial is not active.
     pub dialled: f64,
     /// The share of shards that are twice as large.
     pub heavy_shards: f64,
-    /// How full the fleet is on an average day.
+    /// The fill of the fleet on an average day.
     pub fill: f64,
     /// The exponent of Zipf's law for load: 0 is even, 1 is steep.
     pub skew: f64,
-    /// How much the load of the day swings around its mean: 0 to 1.
+    /// The amplitude of the daily season: 0 to 1.
     pub swing: f64,
     /// The chance that a tenant has a flash crowd in a given hour.
     pub crowds: f64,
-    /// How many times its load a flash crowd is.
+    /// The load factor of a flash crowd.
     pub crowd_factor: f64,
-    /// How much storage grows in a year: 1 is to double.
+    /// Storage growth per year: 1 doubles it.
     pub growth: f64,
-    /// How tenants came to be where they are.
+    /// How tenants are placed.
     pub spread: SliceSpread,
-    /// When the fleet came to be.
+    /// When the fleet was created.
     pub start: Timestamp,
 }
 
-/// How tenants came to be where they are.
+/// How tenants are placed on shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SliceSpread {
-    /// Placement put them there: costs a draw per tenant and shard.
+    /// By placement score: costs a draw per tenant and shard.
     ByScore,
-    /// At random, where they may be: costs the same for any number of shards.
+    /// At random on allowed shards: the cost does not depend on the number of shards.
     AtRandom,
 }
 

@@ -1,13 +1,13 @@
-//! The calendar of polls: what to prepare before one opens, and when to leave
-//! its tenant alone.
+//! The calendar of polls: lanes to add before a poll opens, and when its tenant must not be
+//! moved.
 //!
 //! ```text
 //!        widen        opens                                closes
 //!   ───────┼────────────┼───────────────────────────────────┼──────────►
 //!          ├─ frozen ─────── rush ─┤            ├── rush ── frozen ─┤
 //! ```
-//! People vote when a poll opens and just before it closes. In between a long
-//! poll is calm, and its tenant may be moved.
+//! Most people vote when a poll opens and just before it closes. In between a long poll is
+//! quiet, and its tenant may be moved.
 
 use std::collections::BTreeMap;
 
@@ -21,39 +21,39 @@ use ballast_domain::id::TenantId;
 use crate::format::rounded;
 use crate::plan::TimeSpan;
 
-/// A poll that will be.
+/// A scheduled poll.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ScheduledPoll {
-    /// Whose poll.
+    /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// Which.
+    /// The poll.
     #[serde(rename = "pollID")]
     pub poll_id: PollId,
     /// When it opens.
     pub opens_at: Timestamp,
     /// When it closes.
     pub closes_at: Timestamp,
-    /// How many people are expected to vote.
+    /// The number of expected voters.
     pub audience: u64,
-    /// How many items it has.
+    /// The number of items.
     pub items: usize,
 }
 
-/// How polls are prepared for.
+/// Settings for preparing polls.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields, default)]
 pub struct PollReadiness {
-    /// The share of the audience that votes in one rush.
+    /// The share of the expected voters that vote in one rush.
     pub rush_share: f64,
-    /// How long a rush lasts.
+    /// The duration of a rush.
     pub rush_seconds: i64,
-    /// Votes per second that one lane is good for.
+    /// The votes per second that one lane is rated at.
     pub votes_per_lane: f64,
-    /// How long before the opening lanes are widened and moves end.
+    /// How long before the opening lanes are added and migrations end.
     pub lead_seconds: i64,
-    /// How long after the closing moves begin again.
+    /// How long after the closing migrations may begin again.
     pub rest_seconds: i64,
 }
 
@@ -69,28 +69,27 @@ impl Default for PollReadiness {
     }
 }
 
-/// What to do for a poll before it opens.
+/// The preparation of a poll before it opens.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PollPreparation {
-    /// Whose poll.
+    /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// Which.
+    /// The poll.
     #[serde(rename = "pollID")]
     pub poll_id: PollId,
-    /// Votes per second expected in its rush.
+    /// The votes per second expected in its rush.
     pub votes_per_second: f64,
-    /// The lanes it should have by then.
+    /// The lanes it should have.
     pub lanes: u16,
-    /// When to widen them.
+    /// When to add lanes.
     pub widen_at: Timestamp,
-    /// Votes per second that even so many lanes are not good for; 0 when they
-    /// are.
+    /// Votes per second above the capacity of the maximum number of lanes; 0 if none.
     pub short_by: f64,
 }
 
-/// What is to be prepared for polls that have not closed, the soonest first.
+/// The preparations for polls that have not closed, soonest first.
 #[must_use]
 pub fn preparations(
     events: &[ScheduledPoll],
@@ -100,7 +99,7 @@ pub fn preparations(
     let mut found: Vec<PollPreparation> = events
         .iter()
         .filter(|event| now < event.closes_at)
-        .map(|event| prepared(event, ready, now))
+        .map(|event| prepare(event, ready, now))
         .collect();
     found.sort_by(|one, two| {
         let key = |of: &PollPreparation| (of.widen_at, of.tenant_id.clone());
@@ -109,8 +108,8 @@ pub fn preparations(
     found
 }
 
-fn prepared(event: &ScheduledPoll, ready: &PollReadiness, now: Timestamp) -> PollPreparation {
-    // A poll shorter than a rush has everyone in it.
+fn prepare(event: &ScheduledPoll, ready: &PollReadiness, now: Timestamp) -> PollPreparation {
+    // In a poll shorter than a rush, everyone votes in the rush.
     let open_seconds = (event.closes_at.unix_ms() - event.opens_at.unix_ms()).max(1_000) / 1_000;
     let rush = ready.rush_seconds.clamp(1, open_seconds);
     let share = if open_seconds <= ready.rush_seconds {
@@ -121,7 +120,7 @@ fn prepared(event: &ScheduledPoll, ready: &PollReadiness, now: Timestamp) -> Pol
     let votes_per_second = event.audience as f64 * share / rush as f64;
     let wanted = (votes_per_second / ready.votes_per_lane.max(1.0)).ceil();
     let most = (POLL_COUNTERS_MAX / event.items.max(1)).clamp(1, LANES_MAX.into());
-    // The cast saturates; never fewer than any poll has.
+    // The cast saturates; at least the default number of lanes.
     let lanes = (wanted as usize).max(LANES_DEFAULT.into()).min(most);
     PollPreparation {
         tenant_id: event.tenant_id.clone(),
@@ -133,7 +132,7 @@ fn prepared(event: &ScheduledPoll, ready: &PollReadiness, now: Timestamp) -> Pol
     }
 }
 
-/// Says what is prepared, and why, like any other plan.
+/// Formats a preparation with its reasons, like a plan.
 #[must_use]
 pub fn format_preparation(
     event: &ScheduledPoll,
@@ -157,24 +156,22 @@ pub fn format_preparation(
     let to = prepared.lanes;
     let mut text = format!(
         "Finding   {poll_id} of {tenant_id} expects {voters} voters from {opens_at} to {closes_at}\n\
-         Evidence  In its rush that is {rate} votes/s, and a lane is good for {lane} of them\n\
-         Cause     {lanes} lanes are too few for so many\n\
-         Cure      Give the counters of {poll_id} {to} lanes instead of {lanes}, before it opens\n"
+         Evidence  In its rush that is {rate} votes/s, and a lane is rated at {lane} votes/s\n\
+         Cause     {lanes} lanes are too few for that rate\n\
+         Cure      Change the lanes of {poll_id} from {lanes} to {to} before it opens\n"
     );
     if prepared.short_by > 0.0 {
         let short = rounded(prepared.short_by);
         text.push_str(&format!(
-            "          There are no more: {short} votes/s too many wait their turn, and none is lost\n"
+            "          That is the maximum: {short} votes/s above it are queued, and none is lost\n"
         ));
     }
-    text.push_str(
-        "If not    Should it get hot all the same, it is found as a hot counter like any other.\n",
-    );
+    text.push_str("If not    If the counter still gets hot, it is detected as a hot counter.\n");
     text
 }
 
-/// When each tenant is to be left alone: around the opening and the closing of
-/// its polls. Spans that meet are one.
+/// When each tenant must not be moved: around the opening and the closing of its polls.
+/// Overlapping spans are merged.
 #[must_use]
 pub fn freezes(
     events: &[ScheduledPoll],
@@ -197,12 +194,12 @@ pub fn freezes(
         spans.extend([opening, closing]);
     }
     for spans in found.values_mut() {
-        *spans = joined(std::mem::take(spans));
+        *spans = merge_overlapping(std::mem::take(spans));
     }
     found
 }
 
-fn joined(mut spans: Vec<TimeSpan>) -> Vec<TimeSpan> {
+fn merge_overlapping(mut spans: Vec<TimeSpan>) -> Vec<TimeSpan> {
     spans.sort();
     let mut joined: Vec<TimeSpan> = Vec::new();
     for span in spans {

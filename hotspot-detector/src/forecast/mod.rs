@@ -1,13 +1,13 @@
-//! Forecasts: what a shard will use, when it is full, how many shards are
-//! needed by then, and what polls on the calendar will ask for.
+//! Forecasts: a shard's future load, when it is full, how many shards are needed, and the
+//! load of scheduled polls.
 //!
 //! ```text
-//!   series ─► days and weeks taken out (MSTL) ─► trend (Theil–Sen) ─► points with an interval
-//!                                                                  └► outlook: days until full
-//!   calendar ─► lanes to widen before a poll opens, moves frozen around it
+//!   series ─► seasons removed (MSTL) ─► trend (Theil–Sen) ─► points with an interval
+//!                                                         └► outlook: days until full
+//!   calendar ─► lanes to add before a poll opens, migrations frozen around it
 //! ```
-//! Seasons are found by `augurs-mstl`; the trend is the median of slopes, which a
-//! flash crowd or a purge does not turn.
+//! `augurs-mstl` finds the seasons; the trend is the median of slopes, which is robust against
+//! a flash crowd or a purge.
 
 mod calendar;
 mod outlook;
@@ -26,35 +26,34 @@ use ballast_domain::clock::Timestamp;
 const DAY_SECONDS: i64 = 86_400;
 const WEEK_SECONDS: i64 = 7 * DAY_SECONDS;
 
-/// Measurements at equal distances.
+/// Equidistant measurements.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// When the first was made.
+    /// The time of the first measurement.
     pub from: Timestamp,
-    /// The seconds between two of them.
+    /// The seconds between two measurements.
     pub step_seconds: i64,
-    /// The measurements. What is no number is missing, and made up from its
-    /// neighbours.
+    /// The measurements. NaN is a missing value, which is interpolated.
     pub values: Vec<f64>,
 }
 
-/// What is expected at a moment.
+/// The forecast for a moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Point {
     /// When.
     pub at: Timestamp,
-    /// What is expected.
+    /// The expected value.
     pub expected: f64,
-    /// It will not be less than this, as surely as was asked for.
+    /// The lower end of the prediction interval.
     pub low: f64,
-    /// Nor more than this.
+    /// The upper end of the prediction interval.
     pub high: f64,
 }
 
 /// Why there is no forecast.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NoForecast {
-    /// There is too little to go by.
+    /// Too few measurements.
     #[error("a forecast needs {needed} measurements; there are {have}")]
     TooShort {
         /// How many there are.
@@ -62,50 +61,50 @@ pub enum NoForecast {
         /// How many it needs.
         needed: usize,
     },
-    /// The series cannot be.
-    #[error("the measurements are {0} seconds apart; they must be at least one")]
+    /// Invalid step.
+    #[error("the measurements are {0} seconds apart; the minimum is one second")]
     Step(i64),
-    /// The numbers cannot be worked with.
-    #[error("the seasons of the series cannot be told apart: {0}")]
+    /// The decomposition failed.
+    #[error("the seasons of the series cannot be determined: {0}")]
     Seasons(String),
 }
 
-/// The fewest measurements that a trend is seen in.
-pub const FEWEST: usize = 8;
-/// The most that are looked at: a year of hours. What is older says little.
-const MOST: usize = 8_760;
+/// The fewest measurements for a trend.
+pub const MEASUREMENTS_MIN: usize = 8;
+/// The most measurements used: a year of hours.
+const MEASUREMENTS_MAX: usize = 8_760;
 
 /// One part in so many is held back to see how sure a forecast is,
 const HELD_BACK: usize = 4;
-/// and no more than this.
-const BACK_MOST: usize = 336;
-/// Half of an interval that is as good as none, as a share of the largest value.
+/// but no more than this many.
+const HELD_BACK_MAX: usize = 336;
+/// A negligible half-width of an interval, as a share of the largest value.
 const SLIGHT: f64 = 1e-9;
 
-/// Continues a series for some steps. `sureness`, between 0 and 1, is how often
-/// the truth is to be within the interval.
+/// Forecasts a series for some steps. `sureness`, from 0 to 1, is the coverage of the
+/// prediction interval.
 ///
 /// # Errors
 ///
-/// When there is too little to go by.
+/// If there are too few measurements.
 pub fn forecast(series: &Series, steps: usize, sureness: f64) -> Result<Vec<Point>, NoForecast> {
     if series.step_seconds < 1 {
         return Err(NoForecast::Step(series.step_seconds));
     }
-    let skipped = series.values.len().saturating_sub(MOST);
-    let values = filled(&series.values[skipped..]);
-    if values.len() < FEWEST {
+    let skipped = series.values.len().saturating_sub(MEASUREMENTS_MAX);
+    let values = interpolate(&series.values[skipped..]);
+    if values.len() < MEASUREMENTS_MIN {
         return Err(NoForecast::TooShort {
             have: values.len(),
-            needed: FEWEST,
+            needed: MEASUREMENTS_MIN,
         });
     }
-    // Seasons are worked out in single precision: near 1 that is enough.
+    // The decomposition uses single precision, which is enough for values scaled to about 1.
     let scale = values.iter().map(|value| value.abs()).fold(0.0, f64::max);
     let scale = if scale > 0.0 { scale } else { 1.0 };
     let scaled: Vec<f64> = values.iter().map(|value| value / scale).collect();
-    let wider = wider(series, &scaled, sureness)?;
-    let found = continued(&scaled, seasons(series, values.len()), steps, sureness)?;
+    let wider = widening_factor(series, &scaled, sureness)?;
+    let found = extrapolate(&scaled, seasons(series, values.len()), steps, sureness)?;
     let last = series.values.len() as i64 - 1;
     Ok(found
         .into_iter()
@@ -124,18 +123,21 @@ pub fn forecast(series: &Series, steps: usize, sureness: f64) -> Result<Vec<Poin
         .collect())
 }
 
-/// How many times wider the interval must be for the truth to have been within
-/// it as often as was asked, had the last part of the series been foreseen from
-/// the part before. What is found in a series also fits the chance in it, so it
-/// always seems surer than it is. `None` when it was wide enough.
-fn wider(series: &Series, scaled: &[f64], sureness: f64) -> Result<Option<f64>, NoForecast> {
-    let last = (scaled.len() / HELD_BACK).min(BACK_MOST);
+/// The factor by which the interval must be widened to reach the coverage on the held-back
+/// last part of the series. A fitted model is overconfident, because it also fits noise.
+/// `None` if the interval is wide enough.
+fn widening_factor(
+    series: &Series,
+    scaled: &[f64],
+    sureness: f64,
+) -> Result<Option<f64>, NoForecast> {
+    let last = (scaled.len() / HELD_BACK).min(HELD_BACK_MAX);
     let (known, real) = scaled.split_at(scaled.len() - last);
-    if known.len() < FEWEST || real.is_empty() {
+    if known.len() < MEASUREMENTS_MIN || real.is_empty() {
         return Ok(None);
     }
-    let foreseen = continued(known, seasons(series, known.len()), last, sureness)?;
-    let mut off: Vec<f64> = foreseen
+    let predicted = extrapolate(known, seasons(series, known.len()), last, sureness)?;
+    let mut off: Vec<f64> = predicted
         .iter()
         .zip(real)
         .map(|((expected, low, high), real)| {
@@ -148,8 +150,7 @@ fn wider(series: &Series, scaled: &[f64], sureness: f64) -> Result<Option<f64>, 
     Ok(factor.filter(|factor| *factor > 1.0))
 }
 
-/// The seasons that the series is long enough to show, in steps: each must have
-/// been seen twice.
+/// The seasons that the series covers at least twice, in steps.
 fn seasons(series: &Series, have: usize) -> Vec<usize> {
     [DAY_SECONDS, WEEK_SECONDS]
         .into_iter()
@@ -161,7 +162,7 @@ fn seasons(series: &Series, have: usize) -> Vec<usize> {
 
 type Expected = (f64, f64, f64);
 
-fn continued(
+fn extrapolate(
     values: &[f64],
     seasons: Vec<usize>,
     steps: usize,
@@ -189,8 +190,8 @@ fn continued(
         .collect())
 }
 
-/// The values with what is missing made up from its neighbours.
-fn filled(values: &[f64]) -> Vec<f64> {
+/// The values with missing ones interpolated.
+fn interpolate(values: &[f64]) -> Vec<f64> {
     let known: Vec<(usize, f64)> = values
         .iter()
         .copied()

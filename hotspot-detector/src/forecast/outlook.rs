@@ -1,5 +1,4 @@
-//! The outlook of a shard: how full it is, when it will be full, and how many
-//! shards are needed by a day.
+//! Capacity outlook: a shard's fill, when it will be full, and how many shards are needed.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,57 +8,56 @@ use ballast_domain::id::ShardId;
 use super::{DAY_SECONDS, NoForecast, Point, Series, forecast};
 use crate::resources::Dimension;
 
-/// How a shard will fare in one dimension.
+/// The outlook of a shard in one dimension.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Outlook {
     /// Which shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// Of what.
+    /// The dimension.
     pub dimension: Dimension,
-    /// What it has of it.
+    /// The capacity.
     pub capacity: f64,
-    /// The share that may be used.
+    /// The limit, as a share of the capacity.
     pub limit: f64,
-    /// The share that is used now.
+    /// The share used now.
     pub share: f64,
-    /// How sure the interval is.
+    /// The coverage of the prediction interval.
     pub sureness: f64,
-    /// In how many days it will be over its limit; `null` when that is further
-    /// off than was looked.
+    /// In how many days it will be over its limit; `null` if beyond the horizon.
     pub full_in: Option<DaysUntilFull>,
-    /// The most that is expected on each day, from today on.
+    /// The expected peak of each day, from today on.
     pub peaks: Vec<DailyPeak>,
 }
 
-/// A number of days, with an interval.
+/// Days until full, with an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DaysUntilFull {
-    /// At the earliest.
+    /// The earliest.
     pub earliest: f64,
-    /// As expected; `null` when only the early end is in sight.
+    /// The expected value; `null` if beyond the horizon.
     pub expected: Option<f64>,
-    /// At the latest; `null` when that is further off than was looked.
+    /// The latest; `null` if beyond the horizon.
     pub latest: Option<f64>,
 }
 
-/// The most on one day.
+/// The peak of one day.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DailyPeak {
-    /// As expected.
+    /// The expected value.
     pub expected: f64,
-    /// At the most.
+    /// The upper end of the interval.
     pub high: f64,
 }
 
-/// Looks `days` ahead for one shard and one dimension.
+/// Forecasts `days` days for one shard and one dimension.
 ///
 /// # Errors
 ///
-/// When there is too little to go by.
+/// If there are too few measurements.
 pub fn outlook(
     shard_id: &ShardId,
     dimension: Dimension,
@@ -103,7 +101,7 @@ fn peaks(points: &[Point], now: Timestamp) -> Vec<DailyPeak> {
     let mut peaks: Vec<DailyPeak> = Vec::new();
     for point in points {
         let since = point.at.unix_ms() - now.unix_ms();
-        // The first step after now is of today.
+        // The first step after now is part of today.
         let day = usize::try_from((since - 1) / (DAY_SECONDS * 1_000)).unwrap_or(0);
         if peaks.len() <= day {
             let (expected, high) = (point.expected, point.high);
@@ -117,22 +115,21 @@ fn peaks(points: &[Point], now: Timestamp) -> Vec<DailyPeak> {
     peaks
 }
 
-/// How many shards are needed.
+/// The number of shards needed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ShardsNeeded {
-    /// How many there are.
+    /// The current number.
     pub have: usize,
-    /// How many will be needed, as expected.
+    /// The expected number.
     pub expected: usize,
-    /// How many at the most.
+    /// The upper end of the interval.
     pub at_most: usize,
 }
 
-/// How many shards of the mean capacity hold, up to `goal`, what is expected of
-/// these on the `days`-th day. For shards of one region and one dimension; of several
-/// dimensions the largest answer counts. `None` when there is no outlook so far
-/// ahead.
+/// The number of shards of the mean capacity that hold the load expected on the `days`-th day
+/// at a fill of `goal`. For shards of one region and one dimension; the maximum over
+/// dimensions is what a region needs. `None` if the day is beyond the horizon.
 #[must_use]
 pub fn shards_needed(outlooks: &[Outlook], days: usize, goal: f64) -> Option<ShardsNeeded> {
     let have = outlooks.len();

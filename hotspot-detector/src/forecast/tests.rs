@@ -37,7 +37,7 @@ fn hourly(values: Vec<f64>) -> Series {
 }
 
 #[test]
-fn trend_day_and_week_go_on() {
+fn trend_and_seasons_are_extrapolated() {
     let weeks = 6;
     let known = weeks * 7 * 24;
     let series = hourly(
@@ -59,7 +59,7 @@ fn trend_day_and_week_go_on() {
 }
 
 #[test]
-fn the_truth_is_within_the_interval_about_as_often_as_said() {
+fn intervals_reach_their_coverage() {
     let known = 4 * 7 * 24;
     let (mut within, mut all) = (0, 0);
     for seed in 0..12 {
@@ -75,7 +75,7 @@ fn the_truth_is_within_the_interval_about_as_often_as_said() {
 }
 
 #[test]
-fn a_made_up_shard_is_foreseen() {
+fn a_generated_shard_is_forecast() {
     let shape = FleetShape {
         tenants: 300,
         swing: 0.5,
@@ -100,12 +100,12 @@ fn a_made_up_shard_is_foreseen() {
 }
 
 #[test]
-fn gaps_are_filled_and_too_little_is_refused() {
+fn gaps_are_interpolated_and_short_series_are_rejected() {
     let mut values: Vec<f64> = (0..200).map(|step| 5.0 + step as f64).collect();
     for at in [0, 17, 18, 19, 120, 199] {
         values[at] = f64::NAN;
     }
-    assert!((filled(&values)[18] - 23.0).abs() < 1e-9);
+    assert!((interpolate(&values)[18] - 23.0).abs() < 1e-9);
     let series = Series {
         step_seconds: 7_777,
         ..hourly(values)
@@ -134,7 +134,7 @@ fn growing(per_day: f64) -> Outlook {
 }
 
 #[test]
-fn days_until_full_are_told_with_an_interval() {
+fn days_until_full_have_an_interval() {
     // 500 + 60 × 4 = 740 now; 800 is reached in 15 days.
     let full = growing(4.0);
     let days = full.full_in.unwrap();
@@ -178,7 +178,7 @@ fn poll() -> PollId {
 }
 
 #[test]
-fn lanes_are_widened_for_the_rush_before_a_poll_opens() {
+fn lanes_are_added_before_a_poll_opens() {
     let ready = PollReadiness::default();
     let days = 86_400;
     // 30 % of 20 million in 10 minutes are 10,000 a second: 20 lanes of 500.

@@ -1,5 +1,5 @@
-//! The trend: a line whose slope is the median of slopes, with an interval that
-//! widens with the distance.
+//! The trend: a line with the median of slopes (Theil–Sen), and a prediction interval that
+//! widens with distance.
 
 use std::borrow::Cow;
 use std::error::Error;
@@ -7,16 +7,16 @@ use std::error::Error;
 use augurs_core::{Forecast, ForecastIntervals};
 use augurs_mstl::{FittedTrendModel, TrendModel};
 
-/// Up to so many measurements every pair has its slope; beyond, pairs half the
-/// series apart.
+/// Up to this many measurements, the slopes of all pairs are used; beyond, those of pairs half
+/// the series apart.
 const EVERY_PAIR: usize = 300;
 
-/// A line through measurements, the last of which was made at step 0.
+/// A line through measurements; the last one is at step 0.
 #[derive(Debug, Clone)]
 pub(super) struct TrendLine {
     level: f64,
     slope: f64,
-    /// How far measurements are from the line: a standard deviation.
+    /// The standard deviation of the measurements from the line.
     spread: f64,
     count: f64,
 }
@@ -28,7 +28,7 @@ impl TrendLine {
         let flat = |(at, value): (usize, &f64)| value - slope * (at as f64 - last);
         let level = median(values.iter().enumerate().map(flat).collect()).unwrap_or(0.0);
         let off = |at: (usize, &f64)| (flat(at) - level).abs();
-        // The median distance, as a standard deviation of a normal spread.
+        // The median absolute deviation, scaled to a normal standard deviation.
         let robust = 1.4826 * median(values.iter().enumerate().map(off).collect()).unwrap_or(0.0);
         Self {
             level,
@@ -38,13 +38,12 @@ impl TrendLine {
         }
     }
 
-    /// What is expected so many steps after the last measurement, and the
-    /// interval that it is within as surely as asked.
+    /// The expected value and the prediction interval some steps after the last measurement.
     pub(super) fn interval_at(&self, steps: usize, sureness: f64) -> (f64, f64, f64) {
         let expected = self.level + self.slope * steps as f64;
-        // As for a straight line of least squares: the spread itself, the
-        // level's error, and the slope's, which grows with the distance from
-        // the middle. The median of slopes is a little less sure.
+        // As for least squares: the residual spread, the error of the level, and the error
+        // of the slope, which grows with the distance from the middle. The factor 1.1
+        // accounts for the lower efficiency of the median of slopes.
         let count = self.count.max(2.0);
         let distance = steps as f64 + (count - 1.0) / 2.0;
         let squares = count * (count * count - 1.0) / 12.0;
@@ -81,8 +80,8 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(*found)
 }
 
-/// How many standard deviations either side of the mean hold this share of a
-/// normal spread (Abramowitz and Stegun 26.2.23, right to 5e-4).
+/// The two-sided quantile of the normal distribution (Abramowitz and Stegun 26.2.23, accurate
+/// to 5e-4).
 fn quantile(sureness: f64) -> f64 {
     let p = 0.5 + sureness.clamp(0.0, 0.9999) / 2.0;
     let tail = (-2.0 * (1.0 - p).ln()).sqrt();
@@ -91,7 +90,7 @@ fn quantile(sureness: f64) -> f64 {
     (tail - above / below).max(0.0)
 }
 
-/// The line as a trend for the seasons' model.
+/// The line as a trend model for MSTL.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TheilSen;
 
@@ -156,14 +155,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quantiles_are_those_of_a_normal_spread() {
+    fn quantiles_match_the_normal_distribution() {
         for (sureness, known) in [(0.5, 0.6745), (0.8, 1.2816), (0.95, 1.9600), (0.99, 2.5758)] {
             assert!((quantile(sureness) - known).abs() < 1e-3, "{sureness}");
         }
     }
 
     #[test]
-    fn a_crowd_does_not_turn_the_line() {
+    fn a_flash_crowd_does_not_change_the_slope() {
         let mut values: Vec<f64> = (0..100).map(|at| 10.0 + 2.0 * f64::from(at)).collect();
         for value in &mut values[60..80] {
             *value += 1_000.0;

@@ -64,7 +64,7 @@ impl LoadHistory {
     }
 
     /// Adds a sample. Samples must be in order of time.
-    pub fn take(&mut self, sample: LoadSample) -> Result<(), SampleError> {
+    pub fn add_sample(&mut self, sample: LoadSample) -> Result<(), SampleError> {
         let (interval, start, end) = (
             sample.interval,
             sample.interval.start,
@@ -81,12 +81,12 @@ impl LoadHistory {
         let first = self.spans.step_at(start.unix_ms());
         for shard in sample.shards {
             let name = shard.shard.clone();
-            let book = self
+            let history = self
                 .shards
                 .entry(name)
                 .or_insert_with(|| ShardHistory::new(&shard, first));
             let ms = shard.measured_ms.unwrap_or(sample.interval.ms);
-            book.take(&self.spans, step, ms, shard);
+            history.take(&self.spans, step, ms, shard);
         }
         self.newest = Some(interval);
         Ok(())
@@ -149,7 +149,8 @@ impl LoadHistory {
     ) -> impl Iterator<Item = (&'a SliceId, SliceWindow)> {
         let (step, seconds) = (self.step(), measured.measured_ms as f64 / 1_000.0);
         let slices = shard.slices.iter();
-        slices.map(move |(slice, book)| (slice, book.view(&self.spans, window, step, seconds)))
+        slices
+            .map(move |(slice, history)| (slice, history.view(&self.spans, window, step, seconds)))
     }
 
     /// One slice of a shard over a window.
@@ -162,8 +163,8 @@ impl LoadHistory {
         measured: &ShardWindow,
     ) -> Option<SliceWindow> {
         let seconds = measured.measured_ms as f64 / 1_000.0;
-        let book = shard.slices.get(slice)?;
-        Some(book.view(&self.spans, window, self.step(), seconds))
+        let history = shard.slices.get(slice)?;
+        Some(history.view(&self.spans, window, self.step(), seconds))
     }
 
     /// The busiest keys of a shard, busiest first.
@@ -257,72 +258,80 @@ mod tests {
         }
     }
 
-    fn view(book: &LoadHistory, window: Window) -> Option<ShardWindow> {
-        book.view(book.shard(&"shard-1".parse().unwrap())?, window)
+    fn view(history: &LoadHistory, window: Window) -> Option<ShardWindow> {
+        history.view(history.shard(&"shard-1".parse().unwrap())?, window)
     }
 
     #[test]
     fn rates_are_relative_to_the_measured_time() {
-        let mut book = LoadHistory::default();
+        let mut history = LoadHistory::default();
         for step in 0..60 {
             // Every third interval is missing.
             let votes = (step % 3 != 0).then_some(500.0);
-            book.take(sample(step * 10, 10_000, votes)).unwrap();
+            history
+                .add_sample(sample(step * 10, 10_000, votes))
+                .unwrap();
         }
-        let short = view(&book, Window::Short).unwrap();
+        let short = view(&history, Window::Short).unwrap();
         assert!((short.used.votes - 50.0).abs() < 1e-9);
         assert_eq!(
             short.fill(),
             Some((crate::resources::Dimension::Votes, 0.5))
         );
-        let long = view(&book, Window::Long).unwrap();
+        let long = view(&history, Window::Long).unwrap();
         assert!((long.used.votes - 50.0).abs() < 1e-9);
-        let shard = book.shard(&"shard-1".parse().unwrap()).unwrap();
-        let (_, slice) = book.slices(shard, Window::Long, &long).next().unwrap();
+        let shard = history.shard(&"shard-1".parse().unwrap()).unwrap();
+        let (_, slice) = history.slices(shard, Window::Long, &long).next().unwrap();
         assert!((slice.used.votes - 25.0).abs() < 1e-3);
         assert!((slice.share(&long).unwrap() - 0.25).abs() < 1e-3);
     }
 
     #[test]
     fn too_few_measurements_are_unknown_and_not_zero() {
-        let mut book = LoadHistory::default();
-        book.take(sample(0, 10_000, Some(500.0))).unwrap();
-        assert_eq!(view(&book, Window::Short), None);
+        let mut history = LoadHistory::default();
+        history.add_sample(sample(0, 10_000, Some(500.0))).unwrap();
+        assert_eq!(view(&history, Window::Short), None);
         for step in 1..6 {
-            book.take(sample(step * 10, 10_000, Some(500.0))).unwrap();
+            history
+                .add_sample(sample(step * 10, 10_000, Some(500.0)))
+                .unwrap();
         }
-        assert!(view(&book, Window::Short).is_some());
-        assert_eq!(view(&book, Window::Long), None);
+        assert!(view(&history, Window::Short).is_some());
+        assert_eq!(view(&history, Window::Long), None);
         // The shard is not measured while others are.
         for step in 6..12 {
-            book.take(sample(step * 10, 10_000, None)).unwrap();
+            history.add_sample(sample(step * 10, 10_000, None)).unwrap();
         }
-        assert_eq!(view(&book, Window::Short), None);
+        assert_eq!(view(&history, Window::Short), None);
     }
 
     #[test]
     fn late_and_empty_samples_are_rejected() {
-        let mut book = LoadHistory::default();
-        book.take(sample(100, 10_000, Some(1.0))).unwrap();
-        let late = book.take(sample(105, 10_000, Some(1.0))).unwrap_err();
+        let mut history = LoadHistory::default();
+        history.add_sample(sample(100, 10_000, Some(1.0))).unwrap();
+        let late = history
+            .add_sample(sample(105, 10_000, Some(1.0)))
+            .unwrap_err();
         assert!(matches!(late, SampleError::Late { .. }));
         assert_eq!(
-            book.take(sample(110, 0, Some(1.0))),
+            history.add_sample(sample(110, 0, Some(1.0))),
             Err(SampleError::Empty)
         );
-        assert!(book.take(sample(110, 10_000, Some(1.0))).is_ok());
+        assert!(history.add_sample(sample(110, 10_000, Some(1.0))).is_ok());
     }
 
     #[test]
     fn a_longer_interval_than_a_step_is_still_a_rate() {
-        let mut book = LoadHistory::default();
-        book.take(sample(0, 600_000, Some(30_000.0))).unwrap();
+        let mut history = LoadHistory::default();
+        history
+            .add_sample(sample(0, 600_000, Some(30_000.0)))
+            .unwrap();
         for window in [Window::Short, Window::Long] {
-            assert!((view(&book, window).unwrap().used.votes - 50.0).abs() < 1e-9);
+            assert!((view(&history, window).unwrap().used.votes - 50.0).abs() < 1e-9);
         }
-        let shard = book.shard(&"shard-1".parse().unwrap()).unwrap();
+        let shard = history.shard(&"shard-1".parse().unwrap()).unwrap();
         assert!(
-            book.is_well_known(shard),
+            history.is_well_known(shard),
             "it was measured for the whole interval"
         );
     }

@@ -215,9 +215,9 @@ impl ShardHistory {
     }
 
     fn take_slice(&mut self, spans: &Spans, step: u32, ms: u64, sample: SliceSample) {
-        let book = self.slices.entry(sample.slice).or_default();
+        let history = self.slices.entry(sample.slice).or_default();
         if let Some(storage) = sample.storage {
-            book.storage = storage;
+            history.storage = storage;
         }
         // Idle slices take no memory in the ring.
         let flow = sample.flow;
@@ -235,7 +235,8 @@ impl ShardHistory {
             flow.throttles,
             calls,
         ];
-        book.ring
+        history
+            .ring
             .push(spans, step, SmallCounts(few.map(|number| number as f32)));
     }
 
@@ -260,9 +261,9 @@ impl ShardHistory {
         if !step.is_multiple_of(spans.short_steps.max(1)) {
             return;
         }
-        self.slices.retain(|_, book| {
-            book.ring.forget(spans, step);
-            book.storage > 0.0 || !book.ring.is_empty()
+        self.slices.retain(|_, history| {
+            history.ring.forget(spans, step);
+            history.storage > 0.0 || !history.ring.is_empty()
         });
         self.keys.retain(|_, (_, ring)| {
             ring.forget(spans, step);

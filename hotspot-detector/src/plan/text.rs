@@ -84,7 +84,8 @@ fn cure(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         .filter(|step| step.needs_approval.is_some());
     match approvals.count() {
         0 => {}
-        waits => writeln!(f, "  {waits} of them need approval.")?,
+        1 => writeln!(f, "  1 of them needs approval.")?,
+        many => writeln!(f, "  {many} of them need approval.")?,
     }
     if totals.money > 0.0 {
         writeln!(f, "Price: {:.2} according to the price list.", totals.money)?;

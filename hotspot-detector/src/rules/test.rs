@@ -58,19 +58,19 @@ pub struct Firing {
 /// Runs rules over samples in order of time.
 #[must_use]
 pub fn test(rules: &Ruleset, samples: impl IntoIterator<Item = LoadSample>) -> RuleTestReport {
-    let mut book = LoadHistory::new(rules.spans);
+    let mut history = LoadHistory::new(rules.spans);
     let mut detector = Detector::default();
     let mut run = Run::new(rules);
     for sample in samples {
         let (start, end) = (sample.interval.start, sample.interval.end());
-        if let Err(error) = book.take(sample) {
+        if let Err(error) = history.add_sample(sample) {
             run.report.refused.push(error.to_string());
             continue;
         }
         run.report.samples += 1;
         let first = run.report.span.map_or(start, |(first, _)| first);
         run.report.span = Some((first, end));
-        for event in detector.pass(rules, &book) {
+        for event in detector.pass(rules, &history) {
             run.event(event);
         }
     }
@@ -80,7 +80,7 @@ pub fn test(rules: &Ruleset, samples: impl IntoIterator<Item = LoadSample>) -> R
             if let Some((subject, held)) = detector.longest_pending(&rule.name) {
                 closest(report, subject, held);
             }
-            report.why_not = Some(why_not(rules, rule, report, &book, &detector));
+            report.why_not = Some(why_not(rules, rule, report, &history, &detector));
         }
     }
     run.report
@@ -155,7 +155,7 @@ fn why_not(
     rules: &Ruleset,
     rule: &HotspotRule,
     report: &RuleReport,
-    book: &LoadHistory,
+    history: &LoadHistory,
     detector: &Detector,
 ) -> String {
     if let Some((subject, held)) = &report.closest {
@@ -170,10 +170,11 @@ fn why_not(
     }
     // Explain the shard with the highest pressure, the likeliest candidate.
     let pressure = |shard| {
-        book.view(shard, Window::Short)
+        history
+            .view(shard, Window::Short)
             .and_then(|view| view.pressure())
     };
-    let hardest = book.shards().max_by(|a, b| {
+    let hardest = history.shards().max_by(|a, b| {
         pressure(a.1)
             .unwrap_or(0.0)
             .total_cmp(&pressure(b.1).unwrap_or(0.0))
@@ -184,7 +185,7 @@ fn why_not(
     let subject = HotspotSubject::Shard {
         shard: shard.clone(),
     };
-    let standings = explain(rules, book, detector, &subject);
+    let standings = explain(rules, history, detector, &subject);
     let standing = standings.iter().find(|standing| standing.rule == rule.name);
     let words = standing.map_or("", |standing| standing.words.as_str());
     format!("at the end, on {shard}: {words}")

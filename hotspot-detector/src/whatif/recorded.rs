@@ -1,6 +1,5 @@
-//! A fleet out of recorded load: its shards as they were measured, its slices
-//! where they were last. Each shard is shard_from_sample for its busiest window: on the
-//! average of a day nobody notices the hour that was too much.
+//! A fleet from recorded load: shards as measured, slices on their last shards. Each shard is
+//! planned for its busiest window, because a day's average hides an overloaded hour.
 
 use std::collections::BTreeMap;
 
@@ -123,9 +122,8 @@ struct BusiestWindow {
     slices: BTreeMap<SliceId, Resources>,
 }
 
-/// The fleet of a record; nothing if nothing was measured. A record knows
-/// nothing of residency, zones, pins and dials: [`register`](super::register)
-/// adds what the registry knows of them.
+/// The fleet of a record; `None` if it is empty. A record has no residency, zones, pins and
+/// dials: [`apply_registry`](super::apply_registry) adds them from the registry.
 #[must_use]
 pub fn fleet_from_samples(samples: &[LoadSample], spans: &Spans) -> Option<RecordedFleet> {
     let at = samples.last()?.interval.end();

@@ -54,17 +54,17 @@ pub fn replay(
     limits: &BTreeMap<TenantId, f64>,
     samples: impl IntoIterator<Item = LoadSample>,
 ) -> ReplayReport {
-    let mut book = LoadHistory::new(rules.spans);
+    let mut history = LoadHistory::new(rules.spans);
     let (mut detector, mut memory) = (Detector::default(), CureHistory::default());
     let mut replayed = ReplayReport::default();
     for sample in samples {
-        if book.take(sample).is_err() {
+        if history.add_sample(sample).is_err() {
             continue;
         }
-        memory.remember(&detector.pass(rules, &book));
+        memory.remember(&detector.pass(rules, &history));
         let hotspots = detector.hotspots(rules);
         for finding in diagnose(DiagnosisInputs {
-            history: &book,
+            history: &history,
             hotspots: &hotspots,
             limits,
             memory: &memory,

@@ -1,5 +1,5 @@
-//! Letters that say only what is so: small fleets made by hand, each with a
-//! number that a careless diagnosis gets wrong.
+//! Diagnosis of small fleets made by hand, each with a number that a careless diagnosis gets
+//! wrong.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ use serde_json::json;
 
 const CAPACITY: f64 = 1_000.0;
 
-/// A tenant: its name, votes and throttles a second.
+/// A tenant: its name, votes and throttled calls per second.
 type Tenant = (&'static str, f64, f64);
 
 #[derive(Clone, Default)]
@@ -39,9 +39,9 @@ fn rule(subject: &str, when: &str) -> Ruleset {
     read(&json!({ "rule": [rule] })).unwrap()
 }
 
-struct Play {
+struct DetectorRun {
     rules: Ruleset,
-    book: LoadHistory,
+    history: LoadHistory,
     detector: Detector,
     memory: CureHistory,
     settings: DiagnosisSettings,
@@ -49,10 +49,10 @@ struct Play {
     step: i64,
 }
 
-impl Play {
+impl DetectorRun {
     fn new(rules: Ruleset) -> Self {
         Self {
-            book: LoadHistory::new(rules.spans),
+            history: LoadHistory::new(rules.spans),
             rules,
             detector: Detector::default(),
             memory: CureHistory::default(),
@@ -77,19 +77,19 @@ impl Play {
 
     fn take(&mut self, hot: &Shard) {
         let sample = self.sample(hot);
-        self.book.take(sample).unwrap();
+        self.history.add_sample(sample).unwrap();
     }
 
-    /// So many minutes of the same; what is found at the end of them.
+    /// Repeats the same load for some minutes and returns the findings at the end.
     fn minutes(&mut self, many: i64, hot: &Shard) -> Vec<Finding> {
         let mut findings = Vec::new();
         for _ in 0..many * 6 {
             self.take(hot);
-            let events = self.detector.pass(&self.rules, &self.book);
+            let events = self.detector.pass(&self.rules, &self.history);
             self.memory.remember(&events);
             let hotspots = self.detector.hotspots(&self.rules);
             findings = diagnose(DiagnosisInputs {
-                history: &self.book,
+                history: &self.history,
                 hotspots: &hotspots,
                 limits: &self.limits,
                 memory: &self.memory,
@@ -163,109 +163,109 @@ fn only(findings: &[Finding]) -> &Finding {
 }
 
 #[test]
-fn what_stays_a_little_too_full_is_no_spike() {
-    let mut play = Play::new(rule("shard", "shard.pressure > 0.75"));
+fn a_shard_that_stays_slightly_too_full_is_not_a_spike() {
+    let mut run = DetectorRun::new(rule("shard", "shard.pressure > 0.75"));
     let hot = Shard {
         tenants: vec![("whale", 640.0, 0.0), ("a", 70.0, 0.0), ("b", 70.0, 0.0)],
         ..Shard::default()
     };
-    let findings = play.minutes(4, &hot);
+    let findings = run.minutes(4, &hot);
     assert_eq!(only(&findings).cause.name(), "spike");
-    let findings = play.minutes(8, &hot);
-    let told = only(&findings);
+    let findings = run.minutes(8, &hot);
+    let report = only(&findings);
     assert_eq!(
-        (told.cause.name(), told.cure.name()),
+        (report.cause.name(), report.cure.name()),
         ("hot tenant", "move")
     );
-    assert!(told.is_due(), "{}", format_report(told));
+    assert!(report.is_due(), "{}", format_report(report));
 }
 
 #[test]
-fn what_swings_around_too_full_is_told_and_left() {
-    let mut play = Play::new(rule("shard", "shard.pressure > 0.75"));
-    let of = |votes| Shard {
+fn a_load_that_swings_around_the_limit_is_reported_but_not_cured() {
+    let mut run = DetectorRun::new(rule("shard", "shard.pressure > 0.75"));
+    let load = |votes| Shard {
         tenants: vec![("whale", votes, 0.0), ("a", 70.0, 0.0), ("b", 70.0, 0.0)],
         ..Shard::default()
     };
-    let mut told = Vec::new();
+    let mut findings = Vec::new();
     for _ in 0..10 {
-        play.minutes(2, &of(400.0));
-        told.extend(play.minutes(6, &of(720.0)));
+        run.minutes(2, &load(400.0));
+        findings.extend(run.minutes(6, &load(720.0)));
     }
-    let told: Vec<_> = told.iter().filter(|it| it.cure.acts()).collect();
-    assert!(!told.is_empty());
-    for finding in told {
+    let actionable: Vec<_> = findings.iter().filter(|it| it.cure.acts()).collect();
+    assert!(!actionable.is_empty());
+    for finding in actionable {
         let why_not = finding.why_not.as_ref().unwrap();
-        assert!(why_not.because.contains("it swings"), "{why_not:?}");
+        assert!(why_not.because.contains("the load swings"), "{why_not:?}");
     }
 }
 
 #[test]
-fn a_key_that_is_held_back_already_is_not_throttled_once_more() {
-    let mut play = Play::new(rule("shard", "shard.throttles > 0.3"));
-    play.limits.insert("bad".parse().unwrap(), 5.0);
+fn a_throttled_key_is_not_throttled_again() {
+    let mut run = DetectorRun::new(rule("shard", "shard.throttles > 0.3"));
+    run.limits.insert("bad".parse().unwrap(), 5.0);
     let hot = Shard {
         tenants: vec![("bad", 5.0, 55.0), ("good", 20.0, 0.0)],
         keys: vec![key("bad", 60.0, 55.0)],
         ..Shard::default()
     };
-    let findings = play.minutes(15, &hot);
-    let told = only(&findings);
+    let findings = run.minutes(15, &hot);
+    let report = only(&findings);
     assert_eq!(
-        (told.cause.name(), told.cure.name()),
+        (report.cause.name(), report.cure.name()),
         ("abusive key", "nothing")
     );
-    let letter = format_report(told);
+    let letter = format_report(report);
     assert!(
-        letter.contains("only 5 of its calls a second are let through already"),
+        letter.contains("only 5 of its calls/s pass the current limit"),
         "{letter}"
     );
     assert!(!letter.contains("Expected"), "{letter}");
-    // No limit is known, and still nothing is to be gained.
-    play.limits.clear();
-    let findings = play.minutes(1, &hot);
+    // Without a known limit a throttle would not help either.
+    run.limits.clear();
+    let findings = run.minutes(1, &hot);
     assert_eq!(only(&findings).cure, Cure::Nothing);
 }
 
 #[test]
-fn a_flood_is_throttled_to_what_the_shard_bears_and_not_to_what_it_is() {
-    let mut play = Play::new(rule("shard", "shard.pressure > 0.9"));
+fn a_flood_is_throttled_to_what_the_shard_can_serve() {
+    let mut run = DetectorRun::new(rule("shard", "shard.pressure > 0.9"));
     let hot = Shard {
         tenants: vec![("bad", 800.0, 2_000.0), ("a", 75.0, 0.0), ("b", 75.0, 0.0)],
         keys: vec![key("bad", 2_800.0, 2_000.0)],
         ..Shard::default()
     };
-    let findings = play.minutes(15, &hot);
-    let told = only(&findings);
+    let findings = run.minutes(15, &hot);
+    let report = only(&findings);
     assert!(
-        matches!(told.cure, Cure::Throttle { to, .. } if (to - 500.0).abs() < 2.0),
-        "{told:?}"
+        matches!(report.cure, Cure::Throttle { to, .. } if (to - 500.0).abs() < 2.0),
+        "{report:?}"
     );
-    let effect = &told.expected[0];
+    let effect = &report.expected[0];
     assert!((effect.before - 0.95).abs() < 0.01 && (effect.after - 0.65).abs() < 0.01);
-    // It did not help: it is not done again at once, however short the rest.
-    play.settings.rest_ms = 60_000;
-    let cure = play.memory.begin(told, told.at);
-    play.memory.done(cure, told.at);
-    let judged_at = told.at.plus_seconds(600);
-    let judged = play.memory.judge(judged_at, &play.settings, |_| Some(0.95));
+    // It did not help: it is not repeated immediately, however short the rest period.
+    run.settings.rest_ms = 60_000;
+    let cure = run.memory.begin(report, report.at);
+    run.memory.record_completion(cure, report.at);
+    let judged_at = report.at.plus_seconds(600);
+    let judged = run.memory.judge(judged_at, &run.settings, |_| Some(0.95));
     assert_eq!(judged[0].verdict, Some(CureVerdict::DidNotHelp));
-    let findings = play.minutes(10, &hot);
+    let findings = run.minutes(10, &hot);
     let why_not = only(&findings).why_not.clone().unwrap();
     assert!(why_not.because.contains("did not help"), "{why_not:?}");
     assert_eq!(why_not.until, Some(judged_at.plus_seconds(60)));
 }
 
 #[test]
-fn a_replay_finds_what_a_watchman_would_have() {
-    let mut play = Play::new(rule("shard", "shard.pressure > 0.9"));
+fn a_replay_makes_the_same_findings_as_the_live_detector() {
+    let mut run = DetectorRun::new(rule("shard", "shard.pressure > 0.9"));
     let flooded = Shard {
         tenants: vec![("bad", 800.0, 2_000.0), ("a", 75.0, 0.0), ("b", 75.0, 0.0)],
         keys: vec![key("bad", 2_800.0, 2_000.0)],
         ..Shard::default()
     };
-    let samples: Vec<_> = (0..120).map(|_| play.sample(&flooded)).collect();
-    let (rules, settings) = (&play.rules, &play.settings);
+    let samples: Vec<_> = (0..120).map(|_| run.sample(&flooded)).collect();
+    let (rules, settings) = (&run.rules, &run.settings);
     let mut fleet = fleet_from_samples(&samples, &rules.spans).unwrap().fleet;
     let replayed = replay(rules, settings, &BTreeMap::new(), samples);
     let found: Vec<_> = replayed
@@ -275,106 +275,115 @@ fn a_replay_finds_what_a_watchman_would_have() {
         .collect();
     assert_eq!(found, [("abusive key", "throttle", true)]);
     assert!(replayed.found[0].until > replayed.found[0].from);
-    // Nobody is moved for a flood that is throttled.
+    // No tenant is moved for a throttled flood.
     assert_eq!(plan(&fleet, &PlanTerms::default()).totals.over_before, 1);
     assert_eq!(
         replayed.subtract_throttled_load(&mut fleet),
-        ["let key-bad through 500 times a second"]
+        ["throttle key-bad to 500 calls/s"]
     );
     assert_eq!(plan(&fleet, &PlanTerms::default()).totals.over_before, 0);
 }
 
 #[test]
-fn what_a_rule_calls_hot_and_is_borne_is_told_with_what_would_be_too_much() {
-    let mut play = Play::new(rule("shard", "shard.pressure > 0.70"));
+fn a_load_within_the_limits_is_reported_with_the_limit() {
+    let mut run = DetectorRun::new(rule("shard", "shard.pressure > 0.70"));
     let hot = Shard {
         tenants: vec![("whale", 600.0, 0.0), ("a", 60.0, 0.0), ("b", 60.0, 0.0)],
         ..Shard::default()
     };
-    let findings = play.minutes(15, &hot);
-    let told = format_report(only(&findings));
+    let findings = run.minutes(15, &hot);
+    let report = format_report(only(&findings));
     assert!(
-        matches!(findings[0].cause, HotspotCause::Borne { .. }),
-        "{told}"
+        matches!(findings[0].cause, HotspotCause::WithinLimits { .. }),
+        "{report}"
     );
     assert!(
-        told.contains("whale/0 (60 %)") && told.contains("75 %"),
-        "{told}"
+        report.contains("whale/0 (60 %)") && report.contains("75 %"),
+        "{report}"
     );
-    assert!(!told.contains("explain"), "{told}");
+    assert!(!report.contains("explain"), "{report}");
 
-    let mut play = Play::new(rule("tenant", "tenant.share > 0.2"));
+    let mut run = DetectorRun::new(rule("tenant", "tenant.share > 0.2"));
     let fair = Shard {
         tenants: vec![("whale", 250.0, 0.0)],
         ..Shard::default()
     };
-    let findings = play.minutes(15, &fair);
-    let told = format_report(only(&findings));
+    let findings = run.minutes(15, &fair);
+    let report = format_report(only(&findings));
     assert!(
-        told.contains("fair part") && !told.contains("looks over"),
-        "{told}"
+        report.contains("fair share") && !report.contains("no longer holds"),
+        "{report}"
     );
 
-    let mut play = Play::new(rule("item", "item.lane_votes > 3.5"));
+    let mut run = DetectorRun::new(rule("item", "item.lane_votes > 3.5"));
     let voted = Shard {
         tenants: vec![("whale", 50.0, 0.0)],
         items: vec![item("whale", 50.0, 10)],
         ..Shard::default()
     };
-    let findings = play.minutes(15, &voted);
-    let told = format_report(only(&findings));
-    assert!(told.contains("0.5 % of the 1,000 votes/s"), "{told}");
+    let findings = run.minutes(15, &voted);
+    let report = format_report(only(&findings));
+    assert!(report.contains("0.5 % of the 1,000 votes/s"), "{report}");
     assert!(
-        !told.contains("looks over") && !told.contains("spike"),
-        "{told}"
+        !report.contains("no longer holds") && !report.contains("spike"),
+        "{report}"
     );
 }
 
 #[test]
-fn lanes_are_promised_and_judged_by_what_a_lane_takes() {
-    let mut play = Play::new(rule("item", "item.lane_votes > 60.0"));
-    play.settings.lane_votes_max = 100.0;
+fn lane_changes_are_judged_by_the_busiest_lane() {
+    let mut run = DetectorRun::new(rule("item", "item.lane_votes > 60.0"));
+    run.settings.lane_votes_max = 100.0;
     let voted = |lanes| Shard {
         tenants: vec![("whale", 360.0, 0.0)],
         items: vec![item("whale", 360.0, lanes)],
         ..Shard::default()
     };
-    let findings = play.minutes(5, &voted(4));
-    let told = only(&findings);
-    let Cure::Lanes { to, .. } = told.cure else {
-        panic!("{told:?}");
+    let findings = run.minutes(5, &voted(4));
+    let report = only(&findings);
+    let Cure::Lanes { to, .. } = report.cure else {
+        panic!("{report:?}");
     };
-    let said = format_report(told);
-    assert!(said.contains("busiest lane goes from 90 % to"), "{said}");
-    let id = play.memory.begin(told, told.at);
-    play.memory.done(id, told.at);
-    play.minutes(10, &voted(usize::from(to)));
-    let now = play.book.newest().unwrap();
-    let judged = play.memory.judge_by(now, &play.settings, &play.book);
+    let text = format_report(report);
+    assert!(text.contains("usiest lane: from 90 % to"), "{text}");
+    let id = run.memory.begin(report, report.at);
+    run.memory.record_completion(id, report.at);
+    run.minutes(10, &voted(usize::from(to)));
+    let now = run.history.newest().unwrap();
+    let judged = run
+        .memory
+        .judge_by_history(now, &run.settings, &run.history);
     assert_eq!(judged[0].verdict, Some(CureVerdict::Helped), "{judged:?}");
 }
 
 #[test]
-fn new_shards_are_promised_and_judged_by_how_full_the_region_is() {
-    let mut play = Play::new(rule("shard", "shard.pressure > 0.9"));
-    // No tenant of it has room beside the others, in any choice.
+fn new_shards_are_judged_by_the_fill_of_the_region() {
+    let mut run = DetectorRun::new(rule("shard", "shard.pressure > 0.9"));
+    // No subset of its tenants fits on another shard.
     let hot = Shard {
         tenants: vec![("a", 720.0, 0.0), ("b", 720.0, 0.0)],
         ..Shard::default()
     };
-    let findings = play.minutes(20, &hot);
-    let told = only(&findings);
-    assert_eq!(told.cure.name(), "add shards", "{}", format_report(told));
-    let said = format_report(told);
-    assert!(
-        said.contains("All shards of the region together go from"),
-        "{said}"
+    let findings = run.minutes(20, &hot);
+    let report = only(&findings);
+    assert_eq!(
+        report.cure.name(),
+        "add shards",
+        "{}",
+        format_report(report)
     );
-    let id = play.memory.begin(told, told.at);
-    play.memory.done(id, told.at);
-    let now = told.at.plus_seconds(601);
-    // None came.
-    let judged = play.memory.judge_by(now, &play.settings, &play.book);
+    let text = format_report(report);
+    assert!(
+        text.contains("All shards of the region together: from"),
+        "{text}"
+    );
+    let id = run.memory.begin(report, report.at);
+    run.memory.record_completion(id, report.at);
+    let now = report.at.plus_seconds(601);
+    // No shard was added.
+    let judged = run
+        .memory
+        .judge_by_history(now, &run.settings, &run.history);
     assert_eq!(
         judged[0].verdict,
         Some(CureVerdict::DidNotHelp),
@@ -389,46 +398,46 @@ fn rules_about_tenants_and_items_are_explained_too() {
         { "name": "greedy", "subject": "tenant", "when": "tenant.share > 0.3" },
         { "name": "voted", "subject": "item", "when": "item.lane_votes > 600.0", "for": "1m" },
     ]});
-    let mut play = Play::new(read(&rules).unwrap());
+    let mut run = DetectorRun::new(read(&rules).unwrap());
     let busy = Shard {
         tenants: vec![("whale", 250.0, 0.0), ("small", 5.0, 0.0)],
         items: vec![item("whale", 200.0, 10)],
         ..Shard::default()
     };
-    play.minutes(3, &busy);
+    run.minutes(3, &busy);
     let shard: ShardId = "s1".parse().unwrap();
-    let told = explain_shard(&play.rules, &play.book, &play.detector, &shard);
-    let told: Vec<_> = told
+    let explained = explain_shard(&run.rules, &run.history, &run.detector, &shard);
+    let report: Vec<_> = explained
         .iter()
-        .map(|(subject, standing)| format!("{} {subject}: {}", standing.rule, standing.words))
+        .map(|(subject, rule)| format!("{} {subject}: {}", rule.rule, rule.words))
         .collect();
-    assert_eq!(told.len(), 3, "{told:?}");
-    assert!(told[1].starts_with("greedy whale/0 on s1: tenant.share > 0.3 does not hold"));
-    assert!(told[2].contains("item.lane_votes is 20/s"), "{told:?}");
+    assert_eq!(report.len(), 3, "{report:?}");
+    assert!(report[1].starts_with("greedy whale/0 on s1: tenant.share > 0.3 does not hold"));
+    assert!(report[2].contains("item.lane_votes is 20/s"), "{report:?}");
 }
 
 #[test]
-fn a_rule_that_holds_and_was_not_judged_is_not_said_to_not_hold() {
-    let mut play = Play::new(rule("shard", "shard.pressure > 0.80"));
+fn a_condition_that_was_not_evaluated_yet_is_explained_as_such() {
+    let mut run = DetectorRun::new(rule("shard", "shard.pressure > 0.80"));
     let hot = Shard {
         tenants: vec![("whale", 900.0, 0.0)],
         ..Shard::default()
     };
     for _ in 0..12 {
-        play.take(&hot);
+        run.take(&hot);
     }
     let shard: ShardId = "s1".parse().unwrap();
     let subject = HotspotSubject::Shard { shard };
-    // Nobody looks: the mode is off.
-    let said = explain(&play.rules, &play.book, &Detector::default(), &subject);
+    // No pass ran, because detection is off.
+    let text = explain(&run.rules, &run.history, &Detector::default(), &subject);
     assert!(
-        !said[0].words.contains("does not hold"),
+        !text[0].words.contains("does not hold"),
         "{}",
-        said[0].words
+        text[0].words
     );
     assert!(
-        said[0].words.starts_with("the condition holds now"),
+        text[0].words.starts_with("the condition holds now"),
         "{}",
-        said[0].words
+        text[0].words
     );
 }

@@ -1,5 +1,4 @@
-//! What an operator reads: the letter of every kind of finding, and the reasons
-//! for doing nothing.
+//! Diagnosis reports of every kind of finding, and the reasons for deferring cures.
 
 use std::collections::BTreeMap;
 
@@ -11,23 +10,23 @@ use ballast_hotspot_detector::diagnose::{
 use ballast_hotspot_detector::load::LoadHistory;
 use ballast_hotspot_detector::rules::{Ruleset, defaults};
 
-use crate::scenarios::kinds::Kind;
+use crate::scenarios::kinds::ScenarioKind;
 use crate::scenarios::world;
 
-struct Play {
-    world: world::World,
+struct ScenarioRun {
+    world: world::SimulatedFleet,
     rules: Ruleset,
-    book: LoadHistory,
+    history: LoadHistory,
     detector: Detector,
     step: u64,
 }
 
-impl Play {
-    fn new(kind: Kind, seed: u64) -> Self {
+impl ScenarioRun {
+    fn new(kind: ScenarioKind, seed: u64) -> Self {
         let rules = defaults().unwrap();
         Self {
             world: kind.make(seed).world,
-            book: LoadHistory::new(rules.spans),
+            history: LoadHistory::new(rules.spans),
             rules,
             detector: Detector::default(),
             step: 0,
@@ -35,12 +34,14 @@ impl Play {
     }
 
     fn step(&mut self, memory: &CureHistory, settings: &DiagnosisSettings) -> Vec<Finding> {
-        self.book.take(self.world.sample(self.step)).unwrap();
+        self.history
+            .add_sample(self.world.sample(self.step))
+            .unwrap();
         self.step += 1;
-        self.detector.pass(&self.rules, &self.book);
+        self.detector.pass(&self.rules, &self.history);
         let hotspots = self.detector.hotspots(&self.rules);
         diagnose(DiagnosisInputs {
-            history: &self.book,
+            history: &self.history,
             hotspots: &hotspots,
             limits: &BTreeMap::new(),
             memory,
@@ -48,7 +49,7 @@ impl Play {
         })
     }
 
-    /// Plays until something is found that is wanted.
+    /// Runs until a finding matches.
     fn until(&mut self, memory: &CureHistory, wanted: impl Fn(&Finding) -> bool) -> Finding {
         let settings = DiagnosisSettings::default();
         for _ in 0..720 {
@@ -56,15 +57,15 @@ impl Play {
                 return finding;
             }
         }
-        panic!("it was not found in two hours");
+        panic!("no such finding within two hours");
     }
 }
 
 #[test]
-fn every_kind_of_finding_reads_like_a_letter() {
+fn reports_of_every_kind_of_finding() {
     let none = CureHistory::default();
-    let mut letters = String::new();
-    for kind in Kind::TEN.into_iter().chain(Kind::MORE) {
+    let mut reports = String::new();
+    for kind in ScenarioKind::TEN.into_iter().chain(ScenarioKind::MORE) {
         let scenario = kind.make(3);
         let wanted: Vec<_> = scenario
             .truths
@@ -73,50 +74,57 @@ fn every_kind_of_finding_reads_like_a_letter() {
             .chain(scenario.told)
             .collect();
         for (cause, cure) in wanted {
-            let finding = Play::new(kind, 3).until(&none, |finding| {
+            let finding = ScenarioRun::new(kind, 3).until(&none, |finding| {
                 finding.cause.name() == cause
                     && finding.cure.name() == cure
                     && finding.why_not.is_none()
             });
-            letters.push_str(&format!("== {kind:?}\n{}\n", format_report(&finding)));
+            reports.push_str(&format!("== {kind:?}\n{}\n", format_report(&finding)));
         }
     }
-    insta::assert_snapshot!(letters);
+    insta::assert_snapshot!(reports);
 }
 
 #[test]
 fn the_next_cure_waits_until_the_last_one_is_judged() {
     let settings = DiagnosisSettings::default();
     let mut memory = CureHistory::default();
-    let mut play = Play::new(Kind::WarmTenants, 1);
-    let first = play.until(&memory, Finding::is_due);
+    let mut run = ScenarioRun::new(ScenarioKind::WarmTenants, 1);
+    let first = run.until(&memory, Finding::is_due);
     let id = memory.begin(&first, first.at);
     let acting = |findings: Vec<Finding>| findings.into_iter().find(|finding| finding.cure.acts());
-    let held = acting(play.step(&memory, &settings)).unwrap();
-    assert!(held.why_not.unwrap().because.contains("is not done yet"));
-    let done = play.book.newest().unwrap();
-    memory.done(id, done);
-    let held = acting(play.step(&memory, &settings)).unwrap();
+    let deferred = acting(run.step(&memory, &settings)).unwrap();
     assert!(
-        held.why_not
+        deferred
+            .why_not
+            .unwrap()
+            .because
+            .contains("is not done yet")
+    );
+    let done = run.history.newest().unwrap();
+    memory.record_completion(id, done);
+    let deferred = acting(run.step(&memory, &settings)).unwrap();
+    assert!(
+        deferred
+            .why_not
             .clone()
             .unwrap()
             .because
-            .contains("is watched for 10m")
+            .contains("is observed for 10m")
     );
     assert!(
-        format_report(&held).contains("Not now: the last cure (move"),
+        format_report(&deferred).contains("Not now: the result of the last cure (move"),
         "{}",
-        format_report(&held)
+        format_report(&deferred)
     );
-    // Nothing got better, and the same tenants are not moved again.
+    // The cure did not help: the same tenants are not moved again.
     for _ in 0..62 {
-        play.step(&memory, &settings);
+        run.step(&memory, &settings);
     }
-    let judged = memory.judge(play.book.newest().unwrap(), &settings, |_| Some(1.0));
+    let judged = memory.judge(run.history.newest().unwrap(), &settings, |_| Some(1.0));
     assert_eq!(judged[0].verdict, Some(CureVerdict::DidNotHelp));
     let moved: Vec<_> = first.cure.slices().into_iter().cloned().collect();
-    let next = acting(play.step(&memory, &settings));
+    let next = acting(run.step(&memory, &settings));
     if let Some(next) = next {
         assert!(
             next.cure
@@ -127,50 +135,47 @@ fn the_next_cure_waits_until_the_last_one_is_judged() {
         assert!(
             next.rejected
                 .iter()
-                .any(|rejected| rejected.because.contains("rests until"))
+                .any(|rejected| rejected.because.contains("is not moved again before"))
         );
     }
 }
 
 #[test]
-fn a_cure_that_is_stuck_holds_up_its_own_shard_for_a_time_and_no_other() {
+fn a_stuck_cure_blocks_only_its_own_shard_and_only_for_a_time() {
     let settings = DiagnosisSettings::default();
     let mut memory = CureHistory::default();
     // A flooding key on one shard, a hot tenant on another.
-    let mut play = Play::new(Kind::TwoAtOnce, 2);
-    let flood = play.until(&memory, Finding::is_due);
+    let mut run = ScenarioRun::new(ScenarioKind::TwoAtOnce, 2);
+    let flood = run.until(&memory, Finding::is_due);
     assert_eq!(flood.cure.name(), "throttle");
     memory.begin(&flood, flood.at);
-    // The throttle never ends. The tenant on the other shard is moved all the same.
-    let moving = play.until(&memory, Finding::is_due);
+    // The throttle never finishes. The tenant on the other shard is moved nevertheless.
+    let moving = run.until(&memory, Finding::is_due);
     assert_eq!(moving.cure.name(), "move");
-    // And after a while the stuck one is given up.
+    // After a while the stuck cure is given up.
     let late = flood.at.plus_seconds(settings.give_up_ms as i64 / 1_000);
     let judged = memory.judge(late, &settings, |_| Some(0.5));
     assert_eq!(judged[0].verdict, Some(CureVerdict::Unknown));
 }
 
 #[test]
-fn hotspots_that_pass_sooner_than_a_move_are_waited_for() {
+fn waits_for_hotspots_that_pass_sooner_than_a_migration() {
     let mut memory = CureHistory::default();
-    let mut play = Play::new(Kind::HotTenant, 4);
-    let shard = play.world.shards[0].name.clone();
+    let mut run = ScenarioRun::new(ScenarioKind::HotTenant, 4);
+    let shard = run.world.shards[0].name.clone();
     for lasted_s in [330, 360, 390] {
-        memory.ended(&shard, lasted_s * 1_000);
+        memory.record_duration(&shard, lasted_s * 1_000);
     }
-    let told = play.until(&memory, |finding| {
+    let finding = run.until(&memory, |finding| {
         finding
             .rejected
             .iter()
             .any(|rejected| rejected.cure == "move")
-            && finding
-                .evidence
-                .iter()
-                .any(|line| line.contains("nine of ten"))
+            && finding.evidence.iter().any(|line| line.contains("9 of 10"))
     });
-    assert_eq!(told.cure.name(), "wait");
+    assert_eq!(finding.cure.name(), "wait");
     // This one does not pass.
-    let moving = play.until(&memory, Finding::is_due);
+    let moving = run.until(&memory, Finding::is_due);
     let lasted = moving.at.unix_ms()
         - moving
             .hotspots
@@ -182,21 +187,21 @@ fn hotspots_that_pass_sooner_than_a_move_are_waited_for() {
 }
 
 #[test]
-fn why_a_shard_is_no_hotspot_is_told_rule_by_rule() {
-    let mut play = Play::new(Kind::HotTenant, 5);
+fn explains_rule_by_rule_why_a_shard_is_not_a_hotspot() {
+    let mut run = ScenarioRun::new(ScenarioKind::HotTenant, 5);
     let (memory, settings) = (CureHistory::default(), DiagnosisSettings::default());
-    let mut said = String::new();
+    let mut text = String::new();
     for step in 0..110 {
-        play.step(&memory, &settings);
+        run.step(&memory, &settings);
         if [2, 60, 95, 109].contains(&step) {
             let subject = HotspotSubject::Shard {
-                shard: play.world.shards[0].name.clone(),
+                shard: run.world.shards[0].name.clone(),
             };
-            said.push_str(&format!("after {} minutes\n", (step + 1) / 6));
-            for standing in explain(&play.rules, &play.book, &play.detector, &subject) {
-                said.push_str(&format!("  {}: {}\n", standing.rule, standing.words));
+            text.push_str(&format!("after {} minutes\n", (step + 1) / 6));
+            for standing in explain(&run.rules, &run.history, &run.detector, &subject) {
+                text.push_str(&format!("  {}: {}\n", standing.rule, standing.words));
             }
         }
     }
-    insta::assert_snapshot!(said);
+    insta::assert_snapshot!(text);
 }

@@ -1,4 +1,4 @@
-//! Small random fleets in which everything that can be in the way is.
+//! Small fleets for tests, and random ones with every kind of obstacle.
 
 use proptest::prelude::*;
 
@@ -171,11 +171,11 @@ prop_compose! {
     }
 }
 
-/// A fleet in which anything may be wrong.
+/// A random fleet with every kind of obstacle.
 pub(crate) fn any_fleet() -> impl Strategy<Value = FleetSnapshot> {
     (2usize..9, 0usize..60).prop_flat_map(|(shards, slices)| {
         let all: Vec<_> = (0..shards).map(any_shard).collect();
-        let held: Vec<_> = (0..slices).map(|n| any_slice(n, shards)).collect();
-        (all, held).prop_map(|(shards, slices)| fleet(shards, slices))
+        let slices: Vec<_> = (0..slices).map(|n| any_slice(n, shards)).collect();
+        (all, slices).prop_map(|(shards, slices)| fleet(shards, slices))
     })
 }

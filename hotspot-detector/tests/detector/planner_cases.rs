@@ -1,4 +1,4 @@
-//! Plans for fleets of which the right plan is known, and how they read.
+//! Plans for fleets with a known right plan, and their texts.
 
 use ballast_domain::clock::Timestamp;
 use ballast_domain::shard::ShardState;
@@ -21,9 +21,9 @@ fn names(plan: &Plan) -> Vec<String> {
 }
 
 #[test]
-fn the_cheapest_tenants_that_are_enough_leave() {
-    // 95 votes/s where 80 may be: 25 have to go to come to the goal of 70. The
-    // large one would do, at 60 MiB; so would two at 4 and 5.
+fn the_cheapest_sufficient_tenants_leave() {
+    // 95 votes/s with a limit of 80: 25 must leave to reach the goal of 70. The large tenant
+    // would be enough at 60 MiB; so would two tenants of 4 and 5 MiB.
     let slices = vec![
         slice("large", 0, votes(55.0, 60.0)),
         slice("lively", 0, votes(15.0, 4.0)),
@@ -46,7 +46,7 @@ fn the_cheapest_tenants_that_are_enough_leave() {
 }
 
 #[test]
-fn a_drained_shard_is_emptied_except_of_what_may_not_move() {
+fn a_drained_shard_is_emptied_except_of_tenants_that_may_not_move() {
     let mut shards = vec![shard(0), shard(1), shard(2)];
     shards[0].record.state = ShardState::Draining;
     let mut paused = slice("paused", 0, votes(1.0, 1.0));
@@ -75,7 +75,7 @@ fn a_drained_shard_is_emptied_except_of_what_may_not_move() {
 }
 
 #[test]
-fn two_that_wait_for_each_other_go_round_a_third() {
+fn slices_that_wait_for_each_other_go_via_a_third_shard() {
     let full = |name, on, to| {
         let mut full = slice(name, on, votes(70.0, 70.0));
         full.pin = pin(to);
@@ -92,7 +92,7 @@ fn two_that_wait_for_each_other_go_round_a_third() {
     assert_eq!(waves, [0, 1, 2]);
     insta::assert_snapshot!("ring", made.to_string());
 
-    // Without a third, it says so.
+    // Without a third shard, both are blocked.
     let stuck = planned(&fleet(vec![shard(0), shard(1)], slices));
     assert!(stuck.moves.is_empty());
     assert_eq!(stuck.waiting.len(), 2);
@@ -100,7 +100,7 @@ fn two_that_wait_for_each_other_go_round_a_third() {
 }
 
 #[test]
-fn others_give_way_to_one_that_can_go_nowhere_else() {
+fn room_is_made_for_a_slice_without_another_target() {
     let mut shards = vec![shard(0), shard(1), shard(2)];
     shards[0].record.zones = vec![zone(0)];
     shards[0].record.state = ShardState::Draining;
@@ -123,7 +123,7 @@ fn others_give_way_to_one_that_can_go_nowhere_else() {
 }
 
 #[test]
-fn a_full_fleet_is_told_how_many_shards_are_missing() {
+fn a_full_fleet_reports_how_many_shards_are_missing() {
     let mut slices = Vec::new();
     for on in 0..3 {
         for n in 0..19 {
@@ -133,12 +133,12 @@ fn a_full_fleet_is_told_how_many_shards_are_missing() {
     let full = fleet(vec![shard(0), shard(1), shard(2)], slices);
     let made = planned(&full);
     assert!(made.moves.is_empty());
-    // 3 × 95 = 285 where 3 × 70 may be, 75 too many for one shard's goal of 70.
+    // 3 × 95 = 285 with a goal of 3 × 70: 75 too many, more than one shard's goal of 70.
     assert_eq!(made.missing.len(), 1);
     assert_eq!(made.missing[0].shards, 2);
     insta::assert_snapshot!("missing", made.to_string());
 
-    // With so many more it is cured.
+    // With two more shards the fleet is relieved.
     let mut more = full;
     more.shards.extend([shard(3), shard(4)]);
     let cured = planned(&more);
@@ -168,7 +168,7 @@ fn a_tenant_bigger_than_any_shard_is_not_moved_and_neither_are_its_neighbours() 
 }
 
 #[test]
-fn every_reason_not_to_move_is_told() {
+fn every_reason_not_to_move_is_reported() {
     let mut slices: Vec<_> = (0..6)
         .map(|n| slice(&format!("t-{n}"), 0, votes(16.0, 1.0)))
         .collect();
@@ -188,7 +188,7 @@ fn every_reason_not_to_move_is_told() {
     assert_eq!(made.unhelped[0].why.len(), 6);
     insta::assert_snapshot!("why_not", made.to_string());
 
-    // Once the poll is over, it goes.
+    // Once the poll is over, the slice moves.
     let later = FleetSnapshot {
         at: NOW.plus_seconds(3_600),
         ..fleet(vec![shard(0), shard(1)], slices)

@@ -1,4 +1,4 @@
-//! What holds for every plan of every fleet.
+//! Properties of every plan of every fleet.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -20,7 +20,7 @@ use ballast_hotspot_detector::resources::{Dimension, Resources};
 
 use crate::fleets::{any_fleet, fleet, shard, slice, votes};
 
-/// A millionth, and the dust of adding in another order.
+/// Tolerance for rounding: a millionth per slice, and addition in a different order.
 const DUST: f64 = 1e-3;
 
 fn shards(fleet: &FleetSnapshot) -> BTreeMap<&ShardId, &PlanShard> {
@@ -39,7 +39,7 @@ fn slices(fleet: &FleetSnapshot) -> BTreeMap<&SliceId, &PlanSlice> {
         .collect()
 }
 
-/// Load and number of slices, counted from scratch.
+/// Load and number of slices per shard, computed from scratch.
 fn loads(fleet: &FleetSnapshot) -> BTreeMap<ShardId, (Resources, u64)> {
     let mut loads: BTreeMap<ShardId, (Resources, u64)> = fleet
         .shards
@@ -75,7 +75,7 @@ fn placement_of(fleet: &FleetSnapshot) -> placement::PlacementFleet {
     )
 }
 
-/// Nothing is moved that may not be, nor to where it may not be.
+/// Only movable slices move, and only to allowed shards.
 fn obeys_the_rules(
     fleet: &FleetSnapshot,
     terms: &PlanTerms,
@@ -112,8 +112,8 @@ fn obeys_the_rules(
     Ok(())
 }
 
-/// What the plan says of loads is what counting says.
-fn tells_the_truth(fleet: &FleetSnapshot, made: &Plan) -> Result<(), TestCaseError> {
+/// The plan's loads equal the loads computed from scratch.
+fn reports_correct_loads(fleet: &FleetSnapshot, made: &Plan) -> Result<(), TestCaseError> {
     let (before, after) = (loads(fleet), loads(&made.applied_to(fleet)));
     let shards = shards(fleet);
     for told in &made.shards {
@@ -222,14 +222,14 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn a_plan_obeys_the_rules_and_tells_the_truth(
+    fn a_plan_obeys_the_rules_and_reports_correct_loads(
         fleet in any_fleet(),
         follow_weights in any::<bool>(),
     ) {
         let terms = PlanTerms { follow_weights, ..PlanTerms::default() };
         let made = plan(&fleet, &terms);
         obeys_the_rules(&fleet, &terms, &made)?;
-        tells_the_truth(&fleet, &made)?;
+        reports_correct_loads(&fleet, &made)?;
         fits_at_every_step(&fleet, &made)?;
         keeps_its_pace(&terms, &made)?;
         placement_agrees(&fleet, &made)?;

@@ -1,4 +1,4 @@
-//! What-if questions of which the answer is known.
+//! What-if simulations with known results.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ fn four_shards() -> ballast_hotspot_detector::plan::FleetSnapshot {
 }
 
 #[test]
-fn draining_a_shard_moves_its_own_and_no_other() {
+fn draining_a_shard_moves_only_its_own_tenants() {
     let now = four_shards();
     let change = FleetChange::Drain {
         shard_id: shard_id(2),
@@ -36,8 +36,8 @@ fn draining_a_shard_moves_its_own_and_no_other() {
         [0]
     );
     assert_eq!(now, four_shards(), "the fleet itself is untouched");
-    let letter = answer.to_string();
-    let first: Vec<&str> = letter.lines().take(2).collect();
+    let text = answer.to_string();
+    let first: Vec<&str> = text.lines().take(2).collect();
     assert_eq!(
         first,
         [
@@ -51,7 +51,7 @@ fn draining_a_shard_moves_its_own_and_no_other() {
 #[test]
 fn a_new_shard_and_a_weight_draw_tenants_by_score_alone() {
     let mut placed = four_shards();
-    // As placement has them: otherwise the weights are not all that is followed.
+    // As placement prefers them: otherwise migrations have other reasons too.
     let first = plan(
         &placed,
         &PlanTerms {
@@ -113,7 +113,7 @@ fn a_change_that_changes_nothing_moves_nothing_more() {
 }
 
 #[test]
-fn stricter_rules_find_what_is_over_them() {
+fn stricter_limits_find_overloaded_shards() {
     let now = four_shards();
     let rules = |limit, goal| FleetChange::Rules {
         shard_id: Some(shard_id(0)),
@@ -133,7 +133,7 @@ fn stricter_rules_find_what_is_over_them() {
 }
 
 #[test]
-fn what_was_said_is_compared_with_what_is() {
+fn predictions_are_compared_with_measurements() {
     let now = four_shards();
     let drain = FleetChange::Drain {
         shard_id: shard_id(2),
@@ -160,7 +160,7 @@ fn what_was_said_is_compared_with_what_is() {
         .iter()
         .find(|shard| shard.shard_id == shard_id(0));
     assert!((shard.unwrap().errors[&Dimension::Votes] - 0.5).abs() < 1e-9);
-    // shard-2 is to be empty, so nothing of it can be a share off.
+    // shard-2 is predicted to be empty, so it has no relative error.
     assert!((off.mean_error.unwrap() - 0.5 / 4.0).abs() < 1e-9);
     let json = serde_json::to_value(&off).unwrap();
     assert_eq!(json["shards"][0]["errors"]["votes"], 0.5);

@@ -45,9 +45,11 @@ impl Tier {
 pub fn downsample(samples: Vec<LoadSample>, step_ms: u64) -> Vec<LoadSample> {
     let mut out: Vec<LoadSample> = Vec::new();
     for sample in samples {
-        let step = step_of(&sample, step_ms);
+        let step = step_containing(&sample, step_ms);
         match out.last_mut() {
-            Some(last) if step.is_some() && step_of(last, step_ms) == step => merge(last, sample),
+            Some(last) if step.is_some() && step_containing(last, step_ms) == step => {
+                merge(last, sample)
+            }
             _ => out.push(widened(sample, step_ms)),
         }
     }
@@ -81,7 +83,7 @@ fn step_end(sample: &LoadSample, step_ms: u64) -> i64 {
 }
 
 /// The step that contains a sample; `None` if it is longer than a step.
-fn step_of(sample: &LoadSample, step_ms: u64) -> Option<i64> {
+fn step_containing(sample: &LoadSample, step_ms: u64) -> Option<i64> {
     let step = step_ms.max(1) as i64;
     let first = sample.interval.start.unix_ms().div_euclid(step);
     let last = (sample.interval.end().unix_ms() - 1).div_euclid(step);
@@ -90,7 +92,7 @@ fn step_of(sample: &LoadSample, step_ms: u64) -> Option<i64> {
 
 /// Widens a sample to its whole step, of which it measured a part.
 fn widened(mut sample: LoadSample, step_ms: u64) -> LoadSample {
-    let Some(step) = step_of(&sample, step_ms) else {
+    let Some(step) = step_containing(&sample, step_ms) else {
         return sample;
     };
     let ms = sample.interval.ms;

@@ -236,7 +236,7 @@ fn parse(text: &str) -> Result<Option<RecordLine>, String> {
     }
 }
 
-/// Reads a line reject_repeated more without the fields that are the writer's own.
+/// Parses a line again without extension fields.
 fn parse_without_extensions<T: serde::de::DeserializeOwned>(
     text: &str,
     error: serde_json::Error,

@@ -1,4 +1,4 @@
-//! Records: read, written, thinned out, and refused.
+//! Tests of load records: reading, writing, compaction and errors.
 
 use super::super::{Tier, compact, downsample, header, lines};
 use super::*;
@@ -86,7 +86,7 @@ fn record(samples: &[LoadSample]) -> String {
 }
 
 #[test]
-fn what_is_written_is_read() {
+fn a_written_record_reads_back_the_same() {
     let samples = [
         sample(0, &["shard-1", "shard-2"]),
         sample(1, &["shard-2"]),
@@ -107,7 +107,7 @@ fn the_golden_file_is_read_and_written_as_it_is() {
 }
 
 #[test]
-fn a_line_by_hand_needs_little() {
+fn a_minimal_record_is_valid() {
     let text = concat!(
         "{\"format\":\"ballast-load\",\"version\":1,\"x-host\":\"a\"}\n\n",
         "{\"kind\":\"shard\",\"at\":\"2027-01-15T08:00:00Z\",\"ms\":60000,\"shard\":\"a\",\"region\":\"eu\",",
@@ -124,7 +124,7 @@ fn a_line_by_hand_needs_little() {
 }
 
 #[test]
-fn what_is_wrong_is_said_with_its_line() {
+fn errors_name_their_line() {
     let head = "{\"format\":\"ballast-load\",\"version\":1}\n";
     let line = |more: &str| {
         format!(
@@ -199,12 +199,13 @@ fn coarser_steps_keep_the_sums_and_the_rates() {
     assert_eq!(downsample(coarse.clone(), 60_000), coarse);
     // Votes a second are the same in both.
     let rate = |samples: Vec<LoadSample>| {
-        let mut book = LoadHistory::default();
+        let mut history = LoadHistory::default();
         samples
             .into_iter()
-            .for_each(|sample| book.take(sample).unwrap());
+            .for_each(|sample| history.add_sample(sample).unwrap());
         let name: ShardId = "shard-2".parse().unwrap();
-        book.view(book.shard(&name).unwrap(), Window::Short)
+        history
+            .view(history.shard(&name).unwrap(), Window::Short)
             .unwrap()
             .used
             .votes
@@ -213,7 +214,7 @@ fn coarser_steps_keep_the_sums_and_the_rates() {
 }
 
 #[test]
-fn old_load_gets_coarser_and_then_goes() {
+fn old_load_is_compacted_and_then_dropped() {
     let tiers = [
         Tier {
             step_ms: 10_000,
@@ -234,7 +235,7 @@ fn old_load_gets_coarser_and_then_goes() {
         assert_eq!(
             read(&text).unwrap(),
             kept,
-            "what is thinned out is still a record"
+            "a compacted record is still a valid record"
         );
     }
     assert!(kept.len() <= 12 + 11, "{}", kept.len());
@@ -250,7 +251,7 @@ fn an_empty_sketch_is_left_out() {
 }
 
 #[test]
-fn nothing_is_told_twice_and_the_line_is_named_once() {
+fn duplicates_are_rejected_and_the_line_is_named_once() {
     let golden = include_str!("golden.ndjson");
     for kind in ["slice", "key", "item"] {
         let mut lines: Vec<_> = golden.lines().collect();
@@ -259,7 +260,7 @@ fn nothing_is_told_twice_and_the_line_is_named_once() {
         lines.insert(at + 1, lines[at]);
         let bad = read(&lines.join("\n")).unwrap_err();
         assert_eq!(bad.line, at as u64 + 2, "{bad}");
-        assert!(bad.why.contains("before"), "{bad}");
+        assert!(bad.why.contains("duplicate"), "{bad}");
     }
     let broken = format!("{}\n{{\"kind\":", golden.lines().next().unwrap());
     let said = read(&broken).unwrap_err().to_string();

@@ -17,7 +17,7 @@ fn evaluate(text: &str) -> Truth {
 }
 
 #[test]
-fn conditions_are_evaluate() {
+fn conditions_are_evaluated() {
     let slo = "shard.storage > 0.80 && shard.query_p95 > duration(\"2s\")";
     for yes in [
         slo,

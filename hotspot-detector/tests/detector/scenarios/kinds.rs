@@ -1,23 +1,23 @@
-//! The kinds of trouble, each made up from a seed, each with its truth.
+//! The kinds of scenarios, generated from a seed, each with its expected findings.
 
 use ballast_domain::ShardId;
 use ballast_domain::tenant::SliceId;
 use ballast_hotspot_detector::diagnose::Finding;
 
-use super::world::{Counter, Flood, Shape, World};
+use super::world::{LoadShape, SimulatedCounter, SimulatedFleet, SimulatedFlood};
 
-/// What should be found, and done.
-pub(crate) struct Truth {
+/// An expected finding.
+pub(crate) struct ExpectedFinding {
     pub(crate) cause: &'static str,
     pub(crate) cure: &'static str,
-    /// On which shard, if it is one.
+    /// The shard, if it is a single one.
     pub(crate) shard: Option<ShardId>,
-    /// Which slice must be in the cure.
+    /// A slice that must be in the cure.
     pub(crate) slice: Option<SliceId>,
 }
 
-impl Truth {
-    pub(crate) fn is_met_by(&self, finding: &Finding) -> bool {
+impl ExpectedFinding {
+    pub(crate) fn matches(&self, finding: &Finding) -> bool {
         self.cause == finding.cause.name()
             && self.cure == finding.cure.name()
             && self
@@ -32,17 +32,17 @@ impl Truth {
 }
 
 pub(crate) struct Scenario {
-    pub(crate) world: World,
-    /// What must be done; nothing else may be.
-    pub(crate) truths: Vec<Truth>,
-    /// Something that must be told although nothing is done.
+    pub(crate) world: SimulatedFleet,
+    /// The expected cures; no others are allowed.
+    pub(crate) truths: Vec<ExpectedFinding>,
+    /// A finding that must be reported without a cure.
     pub(crate) told: Option<(&'static str, &'static str)>,
     pub(crate) minutes: u64,
 }
 
-/// A kind of trouble.
+/// A kind of scenario.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Kind {
+pub(crate) enum ScenarioKind {
     AbusiveKey,
     HotCounter,
     HotTenant,
@@ -63,7 +63,7 @@ pub(crate) enum Kind {
     SplitDoesNotHelp,
 }
 
-impl Kind {
+impl ScenarioKind {
     pub(crate) const TEN: [Self; 10] = [
         Self::AbusiveKey,
         Self::HotCounter,
@@ -88,7 +88,7 @@ impl Kind {
     ];
 
     pub(crate) fn make(self, seed: u64) -> Scenario {
-        let mut world = World::calm(seed.wrapping_mul(31).wrapping_add(self as u64));
+        let mut world = SimulatedFleet::calm(seed.wrapping_mul(31).wrapping_add(self as u64));
         let mut told = None;
         let truths = match self {
             Self::AbusiveKey => vec![abusive_key(&mut world, 0)],
@@ -152,11 +152,11 @@ impl Kind {
 fn truth(
     cause: &'static str,
     cure: &'static str,
-    world: &World,
+    world: &SimulatedFleet,
     shard: usize,
     slice: Option<usize>,
-) -> Truth {
-    Truth {
+) -> ExpectedFinding {
+    ExpectedFinding {
         cause,
         cure,
         shard: Some(world.shards[shard].name.clone()),
@@ -164,13 +164,13 @@ fn truth(
     }
 }
 
-fn abusive_key(world: &mut World, shard: usize) -> Truth {
+fn abusive_key(world: &mut SimulatedFleet, shard: usize) -> ExpectedFinding {
     let tenant = world.some_tenant_on(shard);
     let capacity = world.shards[shard].capacity;
     let refused = world.chance.between(0.6, 0.99);
     // What is accepted is a part of what the shard can do; the rest is refused.
     let accepted = capacity.queries * world.chance.between(0.2, 0.5);
-    let flood = Flood {
+    let flood = SimulatedFlood {
         tenant,
         key: format!("key-{tenant}-bad").parse().unwrap(),
         calls: (accepted / (1.0 - refused)).max(capacity.votes * 0.6),
@@ -183,12 +183,12 @@ fn abusive_key(world: &mut World, shard: usize) -> Truth {
     truth("abusive key", "throttle", world, shard, None)
 }
 
-fn hot_counter(world: &mut World) -> Truth {
+fn hot_counter(world: &mut SimulatedFleet) -> ExpectedFinding {
     let shard = world.some_shard();
     let tenant = world.some_tenant_on(shard);
     let room = world.shards[shard].capacity.votes * 0.35;
     let lanes = if room < 6_000.0 { 2 } else { 4 };
-    let counter = Counter {
+    let counter = SimulatedCounter {
         tenant,
         name: world.item(tenant),
         votes: (f64::from(lanes) * 1_000.0 * world.chance.between(0.9, 1.6)).min(room),
@@ -201,7 +201,7 @@ fn hot_counter(world: &mut World) -> Truth {
     truth("hot counter", "more lanes", world, shard, None)
 }
 
-fn hot_tenant(world: &mut World, shard: usize) -> Truth {
+fn hot_tenant(world: &mut SimulatedFleet, shard: usize) -> ExpectedFinding {
     let more = (0.42 - world.fill(shard)).max(0.02);
     world.settle(shard, 2, more);
     let others = world.fill(shard);
@@ -214,14 +214,14 @@ fn hot_tenant(world: &mut World, shard: usize) -> Truth {
         .between(least, least.max(0.62))
         .clamp(0.52, 0.62);
     let at = world.chance.between(11.0, 14.0);
-    world.tenants[tenant].shape = Shape::Step {
+    world.tenants[tenant].shape = LoadShape::Step {
         at,
         factor: share / quiet,
     };
     // So that one shard at least has room for it.
     let empty = world.shards.len();
     let capacity = world.shards[0].capacity;
-    world.shards.push(super::world::Shard {
+    world.shards.push(super::world::SimulatedShard {
         name: format!("shard-{}", empty + 1).parse().unwrap(),
         region: "eu",
         capacity,
@@ -231,13 +231,13 @@ fn hot_tenant(world: &mut World, shard: usize) -> Truth {
     truth("hot tenant", "move", world, shard, Some(tenant))
 }
 
-fn bigger(world: &mut World) -> Truth {
+fn bigger(world: &mut SimulatedFleet) -> ExpectedFinding {
     let shard = world.some_shard();
     let quiet = 0.05;
     let tenant = world.tenant(shard, quiet);
     let share = world.chance.between(0.95, 1.5);
     let at = world.chance.between(11.0, 14.0);
-    world.tenants[tenant].shape = Shape::Step {
+    world.tenants[tenant].shape = LoadShape::Step {
         at,
         factor: share / quiet,
     };
@@ -247,11 +247,11 @@ fn bigger(world: &mut World) -> Truth {
 
 /// A tenant that is too much for any shard, because of one poll: its counter
 /// has lanes enough.
-fn one_poll(world: &mut World) {
+fn one_poll(world: &mut SimulatedFleet) {
     let shard = world.some_shard();
     let tenant = world.tenant(shard, 0.05);
     let votes = world.shards[shard].capacity.votes * world.chance.between(0.95, 1.3);
-    let counter = Counter {
+    let counter = SimulatedCounter {
         tenant,
         name: world.item(tenant),
         votes,
@@ -263,7 +263,7 @@ fn one_poll(world: &mut World) {
     world.counters.push(counter);
 }
 
-fn warm(world: &mut World) -> Truth {
+fn warm(world: &mut SimulatedFleet) -> ExpectedFinding {
     let shard = world.some_shard();
     world.tenants.retain(|tenant| tenant.shard != shard);
     let many = 6 + world.chance.below(8);
@@ -272,12 +272,12 @@ fn warm(world: &mut World) -> Truth {
     world.settle(shard, many, fill * 0.4);
     let at = world.chance.between(11.0, 14.0);
     for tenant in &mut world.tenants[first..] {
-        tenant.shape = Shape::Step { at, factor: 2.5 };
+        tenant.shape = LoadShape::Step { at, factor: 2.5 };
     }
     truth("warm tenants", "move", world, shard, None)
 }
 
-fn full(world: &mut World, region: Option<&'static str>) -> Truth {
+fn full(world: &mut SimulatedFleet, region: Option<&'static str>) -> ExpectedFinding {
     if let Some(region) = region {
         let first = world.shards.len() / 2;
         for shard in &mut world.shards[first..] {
@@ -296,10 +296,10 @@ fn full(world: &mut World, region: Option<&'static str>) -> Truth {
             .iter_mut()
             .filter(|tenant| tenant.shard == *shard)
         {
-            tenant.shape = Shape::Step { at, factor };
+            tenant.shape = LoadShape::Step { at, factor };
         }
     }
-    Truth {
+    ExpectedFinding {
         cause: if region.is_some() {
             "full region"
         } else {
@@ -311,7 +311,7 @@ fn full(world: &mut World, region: Option<&'static str>) -> Truth {
     }
 }
 
-fn spike(world: &mut World) {
+fn spike(world: &mut SimulatedFleet) {
     let shard = world.some_shard();
     let at = world.chance.between(11.0, 14.0);
     let until = at + world.chance.between(2.8, 3.8);
@@ -321,11 +321,11 @@ fn spike(world: &mut World) {
         .iter_mut()
         .filter(|tenant| tenant.shard == shard)
     {
-        tenant.shape = Shape::Pulse { at, until, factor };
+        tenant.shape = LoadShape::Pulse { at, until, factor };
     }
 }
 
-fn oscillating(world: &mut World) {
+fn oscillating(world: &mut SimulatedFleet) {
     let shard = world.some_shard();
     let period = world.chance.between(2.0, 6.0);
     let factor = world.chance.between(0.97, 1.05) / world.fill(shard);
@@ -334,20 +334,20 @@ fn oscillating(world: &mut World) {
         .iter_mut()
         .filter(|tenant| tenant.shard == shard)
     {
-        tenant.shape = Shape::Wave { period, factor };
+        tenant.shape = LoadShape::Wave { period, factor };
     }
 }
 
-fn noise(world: &mut World) {
+fn noise(world: &mut SimulatedFleet) {
     world.noise = world.chance.between(0.3, 0.6);
     world.gaps = world.chance.between(0.0, 0.2);
     let factor = world.chance.between(5.0, 15.0);
     for tenant in &mut world.tenants {
-        tenant.shape = Shape::Jitter { factor };
+        tenant.shape = LoadShape::Jitter { factor };
     }
 }
 
-fn cool_counter(world: &mut World) -> Truth {
+fn cool_counter(world: &mut SimulatedFleet) -> ExpectedFinding {
     let shard = world.some_shard();
     let tenant = world.some_tenant_on(shard);
     let lanes = 40 + world.chance.below(100);
@@ -357,7 +357,7 @@ fn cool_counter(world: &mut World) -> Truth {
         false => (world.chance.below(40) / 13) as u64,
     };
     let filled = (0..lanes).map(some).collect();
-    let counter = Counter {
+    let counter = SimulatedCounter {
         tenant,
         name: world.item(tenant),
         votes: lanes as f64 * 60.0_f64.min(world.shards[shard].capacity.votes * 0.3 / lanes as f64),
@@ -371,7 +371,7 @@ fn cool_counter(world: &mut World) -> Truth {
 }
 
 /// The user's first rule: nearly full and slow.
-fn full_of_bytes(world: &mut World) -> Truth {
+fn full_of_bytes(world: &mut SimulatedFleet) -> ExpectedFinding {
     let shard = world.some_shard();
     let tenants: Vec<_> = (0..world.tenants.len())
         .filter(|at| world.tenants[*at].shard == shard)

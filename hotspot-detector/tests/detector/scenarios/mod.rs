@@ -1,5 +1,5 @@
-//! Seeded trouble with known truth: the right diagnosis and cure each time, and
-//! no cure on noise.
+//! Generated scenarios with known causes: the diagnosis and the cure must be right for every
+//! seed, and noise must not be cured.
 //!
 //! ```sh
 //! cargo test -p ballast-hotspot-detector --test detector scenarios -- --nocapture
@@ -19,14 +19,14 @@ use ballast_hotspot_detector::diagnose::{
 };
 use ballast_hotspot_detector::load::{LoadHistory, Window};
 use ballast_hotspot_detector::rules::defaults;
-use kinds::{Kind, Scenario};
+use kinds::{Scenario, ScenarioKind};
 
-/// What came of a scenario.
+/// The result of a scenario.
 #[derive(Default)]
-struct Outcome {
+struct ScenarioOutcome {
     /// Every cure that was due, the first time it was.
     due: Vec<Finding>,
-    /// Causes and cures that were told without being due.
+    /// Causes and cures that were reported without being due.
     told: BTreeSet<(&'static str, &'static str)>,
     fired: usize,
     /// Findings that still ask for a cure at the end.
@@ -41,23 +41,23 @@ fn seeds() -> Vec<u64> {
     (first.parse().unwrap()..last.parse().unwrap()).collect()
 }
 
-/// Plays a scenario. `is_closed`: cures are done, and what follows is watched.
-fn play(scenario: &mut Scenario, is_closed: bool) -> Outcome {
+/// Runs a scenario. `is_closed`: cures are applied and their effect is observed.
+fn play(scenario: &mut Scenario, is_closed: bool) -> ScenarioOutcome {
     let rules = defaults().unwrap();
     let settings = DiagnosisSettings::default();
-    let (mut book, mut detector) = (LoadHistory::new(rules.spans), Detector::default());
+    let (mut history, mut detector) = (LoadHistory::new(rules.spans), Detector::default());
     let mut memory = CureHistory::default();
-    let mut outcome = Outcome::default();
+    let mut outcome = ScenarioOutcome::default();
     let mut running = Vec::new();
     for step in 0..scenario.minutes * 6 {
-        book.take(scenario.world.sample(step)).unwrap();
-        let now = book.newest().unwrap();
+        history.add_sample(scenario.world.sample(step)).unwrap();
+        let now = history.newest().unwrap();
         finish(&mut running, now, scenario, &mut memory);
         memory.judge(now, &settings, |shard| {
-            let view = book.view(book.shard(shard)?, Window::Short)?;
+            let view = history.view(history.shard(shard)?, Window::Short)?;
             Some(view.fill()?.1)
         });
-        let events = detector.pass(&rules, &book);
+        let events = detector.pass(&rules, &history);
         outcome.fired += events
             .iter()
             .filter(|event| event.change == HotspotTransition::Fired)
@@ -66,7 +66,7 @@ fn play(scenario: &mut Scenario, is_closed: bool) -> Outcome {
         let hotspots = detector.hotspots(&rules);
         let limits = BTreeMap::new();
         let inputs = DiagnosisInputs {
-            history: &book,
+            history: &history,
             hotspots: &hotspots,
             limits: &limits,
             memory: &memory,
@@ -101,8 +101,8 @@ fn play(scenario: &mut Scenario, is_closed: bool) -> Outcome {
     outcome
 }
 
-/// Without doing the cure the same shard stays hot; which slices are cheapest
-/// wobbles with the noise. That is one cure, not many.
+/// Without applying the cure the same shard stays hot, and the cheapest slices vary with the
+/// noise. That counts as one cure.
 fn same_shard_move(due: &[Finding], finding: &Finding) -> bool {
     due.iter().any(|have| {
         have.cause.name() == finding.cause.name()
@@ -129,18 +129,19 @@ fn finish(
             return true;
         }
         scenario.world.cure(cure);
-        memory.done(*id, now);
+        memory.record_completion(*id, now);
         false
     });
 }
 
-/// The word for the matrix: what was found.
-fn verdict(scenario: &Scenario, outcome: &Outcome) -> (bool, String) {
-    let met = |truth: &kinds::Truth| outcome.due.iter().any(|finding| truth.is_met_by(finding));
+/// The entry in the matrix: the cures found.
+fn verdict(scenario: &Scenario, outcome: &ScenarioOutcome) -> (bool, String) {
+    let met =
+        |truth: &kinds::ExpectedFinding| outcome.due.iter().any(|finding| truth.matches(finding));
     let extra = outcome
         .due
         .iter()
-        .filter(|finding| !scenario.truths.iter().any(|truth| truth.is_met_by(finding)));
+        .filter(|finding| !scenario.truths.iter().any(|truth| truth.matches(finding)));
     let is_told = scenario
         .told
         .is_none_or(|told| outcome.told.contains(&told));
@@ -161,9 +162,9 @@ fn verdict(scenario: &Scenario, outcome: &Outcome) -> (bool, String) {
     (right, words.join(" + "))
 }
 
-fn matrix(kinds: &[Kind], is_closed: bool) {
+fn matrix(kinds: &[ScenarioKind], is_closed: bool) {
     let mut wrong = Vec::new();
-    let mut table: BTreeMap<Kind, BTreeMap<String, usize>> = BTreeMap::new();
+    let mut table: BTreeMap<ScenarioKind, BTreeMap<String, usize>> = BTreeMap::new();
     let seeds = seeds();
     for kind in kinds {
         for seed in &seeds {
@@ -196,28 +197,28 @@ fn matrix(kinds: &[Kind], is_closed: bool) {
 }
 
 #[test]
-fn the_ten_kinds_are_told_apart() {
-    matrix(&Kind::TEN, false);
+fn the_ten_kinds_are_distinguished() {
+    matrix(&ScenarioKind::TEN, false);
 }
 
 #[test]
-fn further_kinds_are_told_apart() {
-    matrix(&Kind::MORE, false);
+fn further_kinds_are_distinguished() {
+    matrix(&ScenarioKind::MORE, false);
 }
 
-/// Does what is found, and looks whether it helped: one cure each, and peace.
+/// Applies the cures and checks their effect: one cure each, and no hotspot afterwards.
 #[test]
 fn one_cure_is_enough() {
     let mut wrong = Vec::new();
-    for kind in Kind::TEN.into_iter().chain(Kind::MORE) {
+    for kind in ScenarioKind::TEN.into_iter().chain(ScenarioKind::MORE) {
         for seed in seeds().into_iter().take(5) {
             let mut scenario = kind.make(seed);
             scenario.minutes = 75;
             let outcome = play(&mut scenario, true);
             let (right, word) = verdict(&scenario, &outcome);
             let cures = outcome.due.len();
-            // What cools by and by may lose its lanes in two steps.
-            let most = scenario.truths.len() + usize::from(kind == Kind::CoolCounter);
+            // A slowly cooling counter may lose its lanes in two steps.
+            let most = scenario.truths.len() + usize::from(kind == ScenarioKind::CoolCounter);
             let enough = (scenario.truths.len()..=most).contains(&cures);
             let peace = outcome.left == 0;
             if !right || !enough || !peace {
@@ -242,11 +243,11 @@ fn one_cure_is_enough() {
     );
 }
 
-/// A tenant has so many slices at the most; more are never proposed.
+/// A tenant has a maximum number of slices; more are never proposed.
 #[test]
 fn no_tenant_is_split_beyond_the_most_slices() {
     for last in [SLICES_PER_TENANT_MAX / 2 - 1, SLICES_PER_TENANT_MAX / 2] {
-        let mut scenario = Kind::TenantBiggerThanAnyShard.make(7);
+        let mut scenario = ScenarioKind::TenantBiggerThanAnyShard.make(7);
         let big = scenario.truths[0].slice.clone().unwrap();
         let tenants = &mut scenario.world.tenants;
         let tenant = tenants.iter_mut().find(|it| it.slice == big).unwrap();
@@ -267,11 +268,11 @@ fn no_tenant_is_split_beyond_the_most_slices() {
     }
 }
 
-/// Load that swings does not make a hotspot come and go for ever.
+/// A swinging load does not make a hotspot flap.
 #[test]
 fn a_swing_does_not_flap() {
     for seed in seeds() {
-        let mut scenario = Kind::Oscillating.make(seed);
+        let mut scenario = ScenarioKind::Oscillating.make(seed);
         scenario.minutes = 120;
         let outcome = play(&mut scenario, false);
         assert!(

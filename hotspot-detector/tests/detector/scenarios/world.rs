@@ -1,4 +1,4 @@
-//! A fleet that is made up from a seed, and what is measured on it.
+//! A fleet generated from a seed, and its measurements.
 
 use ballast_domain::poll::{ItemId, PollId};
 use ballast_domain::tenant::SliceId;
@@ -10,10 +10,10 @@ use ballast_hotspot_detector::load::{
 };
 use ballast_hotspot_detector::resources::Resources;
 
-/// Chance from a seed (SplitMix64).
-pub(crate) struct Chance(u64);
+/// SeededRng from a seed (SplitMix64).
+pub(crate) struct SeededRng(u64);
 
-impl Chance {
+impl SeededRng {
     pub(crate) fn new(seed: u64) -> Self {
         Self(seed.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x9e37_79b9_7f4a_7c15)
     }
@@ -40,7 +40,7 @@ pub(crate) const START_MS: i64 = 1_800_000_000_000;
 
 /// How a tenant's load changes with time, in minutes.
 #[derive(Clone, Copy)]
-pub(crate) enum Shape {
+pub(crate) enum LoadShape {
     Steady,
     Step {
         at: f64,
@@ -61,16 +61,16 @@ pub(crate) enum Shape {
     },
 }
 
-pub(crate) struct Tenant {
+pub(crate) struct SimulatedTenant {
     pub(crate) slice: SliceId,
     pub(crate) shard: usize,
-    /// What it uses when nothing happens.
+    /// Its base load.
     pub(crate) base: Resources,
-    pub(crate) shape: Shape,
+    pub(crate) shape: LoadShape,
 }
 
-/// A key that floods.
-pub(crate) struct Flood {
+/// A flooding key.
+pub(crate) struct SimulatedFlood {
     pub(crate) tenant: usize,
     pub(crate) key: KeyId,
     pub(crate) calls: f64,
@@ -80,39 +80,39 @@ pub(crate) struct Flood {
     pub(crate) limit: Option<f64>,
 }
 
-/// An item that many vote on.
-pub(crate) struct Counter {
+/// A popular item.
+pub(crate) struct SimulatedCounter {
     pub(crate) tenant: usize,
     pub(crate) name: ItemName,
     pub(crate) votes: f64,
     pub(crate) lanes: Vec<u64>,
     pub(crate) at: f64,
     pub(crate) until: f64,
-    /// How much of the time writes wait while it is too hot.
+    /// The share of the time that writes wait while it is too hot.
     pub(crate) waits: f64,
 }
 
-pub(crate) struct Shard {
+pub(crate) struct SimulatedShard {
     pub(crate) name: ShardId,
     pub(crate) region: &'static str,
     pub(crate) capacity: Resources,
-    /// How much of the time writes wait without any load.
+    /// The share of the time that writes wait without load.
     pub(crate) sick: f64,
 }
 
-pub(crate) struct World {
-    pub(crate) chance: Chance,
-    pub(crate) shards: Vec<Shard>,
-    pub(crate) tenants: Vec<Tenant>,
-    /// How many tenants there ever were.
+pub(crate) struct SimulatedFleet {
+    pub(crate) chance: SeededRng,
+    pub(crate) shards: Vec<SimulatedShard>,
+    pub(crate) tenants: Vec<SimulatedTenant>,
+    /// The number of tenants created so far.
     named: usize,
-    pub(crate) floods: Vec<Flood>,
-    pub(crate) counters: Vec<Counter>,
-    /// How much a measurement is off.
+    pub(crate) floods: Vec<SimulatedFlood>,
+    pub(crate) counters: Vec<SimulatedCounter>,
+    /// The measurement error.
     pub(crate) noise: f64,
     /// How often a shard is not measured.
     pub(crate) gaps: f64,
-    /// Whether what is split comes apart; if not, one part keeps all of it.
+    /// Whether splitting divides the load; if not, one part keeps all of it.
     pub(crate) comes_apart: bool,
 }
 
@@ -120,10 +120,10 @@ pub(crate) fn poll(number: u64) -> PollId {
     PollId::from_number(u128::from(number))
 }
 
-impl World {
-    /// A fleet at peace: every shard about a third full, many small tenants.
+impl SimulatedFleet {
+    /// A fleet without hotspots: every shard about a third full, with many small tenants.
     pub(crate) fn calm(seed: u64) -> Self {
-        let mut chance = Chance::new(seed);
+        let mut chance = SeededRng::new(seed);
         let scale = chance.between(0.5, 2.0);
         let capacity = Resources {
             votes: 20_000.0 * scale,
@@ -133,7 +133,7 @@ impl World {
             concurrency: 256.0 * scale,
         };
         let shards: Vec<_> = (1..=6 + chance.below(4))
-            .map(|number| Shard {
+            .map(|number| SimulatedShard {
                 name: format!("shard-{number}").parse().unwrap(),
                 region: "eu",
                 capacity,
@@ -188,11 +188,11 @@ impl World {
             tenant_id,
             slice: 0,
         };
-        self.tenants.push(Tenant {
+        self.tenants.push(SimulatedTenant {
             slice,
             shard,
             base,
-            shape: Shape::Steady,
+            shape: LoadShape::Steady,
         });
         number
     }
@@ -218,7 +218,7 @@ impl World {
         1.0 + self.chance.between(-self.noise, self.noise)
     }
 
-    /// What is measured in the step with this number.
+    /// The sample of a step.
     pub(crate) fn sample(&mut self, step: u64) -> LoadSample {
         let start = Timestamp::from_unix_ms(START_MS + (step * STEP_MS) as i64);
         let minute = step as f64 / 6.0;
@@ -302,7 +302,7 @@ impl World {
             queue: waits * 0.6,
             fsync: waits * 0.4,
         });
-        // The fuller, the slower: a queue.
+        // Latency grows with the fill, as in a queue.
         let slow = 1.0 / (1.0 - (fill * 0.9).min(0.995));
         let queries = (sample.flow.queries as u64).max(1);
         sample.query_latency =
@@ -324,29 +324,29 @@ impl World {
         let tenant = &self.tenants[number];
         let factor = wobble
             * match tenant.shape {
-                Shape::Steady => 1.0,
-                Shape::Step { at, factor } => {
+                LoadShape::Steady => 1.0,
+                LoadShape::Step { at, factor } => {
                     if minute < at {
                         1.0
                     } else {
                         factor
                     }
                 }
-                Shape::Pulse { at, until, factor } => {
+                LoadShape::Pulse { at, until, factor } => {
                     if (at..until).contains(&minute) {
                         factor
                     } else {
                         1.0
                     }
                 }
-                Shape::Wave { period, factor } => {
+                LoadShape::Wave { period, factor } => {
                     if minute % period < period / 2.0 {
                         factor
                     } else {
                         1.0
                     }
                 }
-                Shape::Jitter { factor } => {
+                LoadShape::Jitter { factor } => {
                     if jitters {
                         factor
                     } else {
@@ -404,7 +404,7 @@ impl World {
         (sample, used, keys)
     }
 
-    /// Does a cure, as the product would.
+    /// Applies a cure, as the product would.
     pub(crate) fn cure(&mut self, cure: &Cure) {
         match cure {
             Cure::Throttle { key, to, .. } => {
@@ -456,7 +456,7 @@ impl World {
         if self.comes_apart {
             self.tenants[at].base = base;
         } else {
-            // What is cut has another number afterwards.
+            // A split slice gets a new number.
             self.tenants[at].slice.slice = slice.slice + parts;
         }
         let (from, shape) = (self.tenants[at].shard, self.tenants[at].shape);
@@ -470,7 +470,7 @@ impl World {
                 slice: part,
                 ..slice.clone()
             };
-            self.tenants.push(Tenant {
+            self.tenants.push(SimulatedTenant {
                 slice,
                 shard,
                 base,
@@ -479,7 +479,7 @@ impl World {
         }
     }
 
-    /// New shards, and the load spread evenly: what the planner does next.
+    /// Adds shards and spreads the load evenly, as the planner would next.
     fn add_shards(&mut self, region: &str, count: u32) {
         let first = self.shards.len();
         let region = self
@@ -491,7 +491,7 @@ impl World {
         for number in 0..count as usize {
             let capacity = self.shards[0].capacity;
             let name = format!("shard-{}", first + number + 1).parse().unwrap();
-            self.shards.push(Shard {
+            self.shards.push(SimulatedShard {
                 name,
                 region,
                 capacity,
