@@ -1,4 +1,4 @@
-//! Who did it.
+//! The actor of a change.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::id::TokenId;
 
-/// Who asked for a change: a token's holder, or Ballast itself.
+/// Who requested a change: the holder of a token, or Ballast itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Actor {
     /// The token's name, or the part of Ballast that acted (`ballast/up`).

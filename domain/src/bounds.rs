@@ -1,7 +1,7 @@
-//! Every limit on a size, a count or a wait, in one place.
+//! All fixed limits on sizes, counts and waits.
 //!
-//! A limit that an operator may change is in the configuration instead; these
-//! are the ceilings that keep one request from costing more than it should.
+//! Limits that an operator may change are in the configuration. These ones bound the cost of
+//! a single request.
 
 /// Longest identifier (tenant, shard, region, zone).
 pub const ID_CHARS_MAX: usize = 63;
@@ -22,12 +22,12 @@ pub const SHARDS_MAX: usize = 10_000;
 pub const WEIGHT_MIN: f64 = 0.001;
 /// Largest capacity weight.
 pub const WEIGHT_MAX: f64 = 1_000_000.0;
-/// Slices one shard may hold when it was added without a limit of its own.
+/// Default density limit of a shard.
 pub const SLICES_PER_SHARD_DEFAULT: u64 = 1_000_000;
 /// Largest density limit that can be set on a shard.
 pub const SLICES_PER_SHARD_MAX: u64 = 100_000_000;
-/// Slices that a tenant can be cut into: a power of two. Polls that are made
-/// with a name are given ids by it (`router`), so it never grows smaller.
+/// Most slices of a tenant: a power of two. The router derives poll ids of idempotent requests
+/// from it, so it must never be reduced.
 pub const SLICES_PER_TENANT_MAX: u32 = 64;
 /// Zones on one shard or one tenant.
 pub const ZONES_MAX: usize = 32;
@@ -54,28 +54,28 @@ pub const CONCURRENT_QUERIES_MAX: u64 = 1_000_000;
 /// Longest retention that can be set for a tenant (100 years).
 pub const RETENTION_DAYS_MAX: u64 = 36_500;
 
-/// Items on a page when the caller does not say.
+/// Default number of items on a page.
 pub const PAGE_ITEMS_DEFAULT: u32 = 100;
-/// Items on a page at the most.
+/// Most items on a page.
 pub const PAGE_ITEMS_MAX: u32 = 1_000;
-/// Moves listed by one preview when the caller does not say.
+/// Default number of migrations in a preview.
 pub const PREVIEW_ITEMS_DEFAULT: u32 = 10_000;
-/// Moves listed by one preview at the most.
+/// Most migrations in a preview.
 pub const PREVIEW_ITEMS_MAX: u32 = 100_000;
 /// Records changed by one commit.
 pub const COMMIT_WRITES_MAX: usize = 10_000;
 
-/// Longest name of a voter.
+/// Longest voter id.
 pub const VOTER_ID_BYTES_MAX: usize = 128;
 /// Items of one poll.
 pub const POLL_ITEMS_MAX: usize = 1_000;
 /// Longest title of a poll or name of an item.
 pub const POLL_TEXT_CHARS_MAX: usize = 200;
-/// Lanes a poll's counters are spread over when the poll does not say.
+/// Default number of lanes of a poll's counters.
 pub const LANES_DEFAULT: u16 = 10;
-/// Lanes at the most.
+/// Most lanes.
 pub const LANES_MAX: u16 = 256;
-/// People that can be expected to vote in a poll.
+/// Most expected voters of a poll.
 pub const EXPECTED_VOTERS_MAX: u64 = 100_000_000_000;
 /// Counters of one poll: its items times its lanes.
 pub const POLL_COUNTERS_MAX: usize = 20_000;
@@ -87,14 +87,14 @@ pub const POLL_BODY_BYTES_MAX: usize = 1024 * 1024;
 pub const VOTE_BODY_BYTES_MAX: usize = 4 * 1024;
 /// Longest line of a stream of votes.
 pub const VOTE_LINE_BYTES_MAX: usize = 4 * 1024;
-/// Votes handed to a shard in one call.
+/// Most votes in one call of a shard.
 pub const BALLOTS_MAX: usize = 8_192;
 /// Request ids that a voter's row remembers.
 pub const REQUESTS_REMEMBERED: usize = 4;
-/// How long after its arrival a vote may reach its shard and still be judged
-/// by the time it arrived at.
+/// How long after its arrival at the router a vote may reach its shard and still count as cast
+/// at its arrival.
 pub const ARRIVAL_ALLOWANCE_MS: i64 = 10_000;
-/// Times that votes can be brought into one poll as sums.
+/// Most imports of totals into one poll.
 pub const IMPORTS_PER_POLL_MAX: usize = 64;
-/// Votes that one item can be given as a sum.
+/// Most votes of one item in an import.
 pub const IMPORTED_VOTES_MAX: u64 = 1_000_000_000_000;

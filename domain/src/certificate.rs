@@ -224,14 +224,13 @@ impl Certificate {
         if let Some(lost) = &self.given_up {
             let before = self.votes.as_ref().map_or(0, |votes| votes.acknowledged);
             let missing = before.saturating_sub(lost.present.unwrap_or(before));
-            let told = lost.describe();
+            let loss = lost.describe();
             if missing > 0 {
-                let told =
-                    format!("{told}, and {missing} rows from before the cutover are missing");
-                return Some(told);
+                let more = "rows from before the cutover are missing";
+                return Some(format!("{loss}, and {missing} {more}"));
             }
             if !lost.synced {
-                return Some(told);
+                return Some(loss);
             }
         }
         (self.stragglers > 0).then(|| {

@@ -1,8 +1,7 @@
-//! Time as data, and the one trait through which it is read.
+//! Timestamps, and the trait through which the time is read.
 //!
-//! The direct calls (`SystemTime::now`, `Instant::now`) are banned in the
-//! root `clippy.toml` outside the composition root, so that tests and the
-//! simulator decide what time it is.
+//! The root `clippy.toml` bans direct calls (`SystemTime::now`, `Instant::now`) outside of
+//! the composition root, so that tests and the simulator control the time.
 
 use std::fmt;
 use std::str::FromStr;
@@ -16,9 +15,8 @@ pub trait Clock: Send + Sync + 'static {
     /// The wall-clock time.
     fn now(&self) -> Timestamp;
 
-    /// Microseconds since some moment, never running backwards: only how long
-    /// something took can be told from it. A clock that knows no better tells
-    /// the wall clock's.
+    /// A monotonic time in microseconds since an arbitrary moment, to measure durations. The
+    /// default is the wall clock.
     fn micros(&self) -> u64 {
         self.now().unix_ms().max(0).unsigned_abs() * 1_000
     }
@@ -32,13 +30,13 @@ pub trait Clock: Send + Sync + 'static {
 #[schema(value_type = String, format = DateTime, example = "2026-11-16T09:30:00.000Z")]
 pub struct Timestamp(i64);
 
-/// Why a text is not a moment.
+/// The error for a text that is not a timestamp.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum BadTimestamp {
-    /// It is written otherwise.
-    #[error("{0:?} is no RFC 3339 time such as 2026-11-16T09:30:00Z")]
+    /// It is not an RFC 3339 time.
+    #[error("{0:?} is not an RFC 3339 time such as 2026-11-16T09:30:00Z")]
     NoTime(String),
-    /// Its offset moves it out of the years that can be written in UTC.
+    /// In UTC it is outside of the years that RFC 3339 can write.
     #[error("{0:?} is not between the years 0000 and 9999 in UTC")]
     OutOfRange(String),
 }
@@ -54,7 +52,7 @@ impl Timestamp {
         self.0
     }
 
-    /// This many seconds later; stays within what can be written.
+    /// This many seconds later, at most the last representable moment.
     #[must_use]
     pub fn plus_seconds(self, seconds: i64) -> Self {
         let ms = seconds.saturating_mul(1_000);
@@ -145,7 +143,7 @@ mod tests {
             "\"9999-12-31T23:30:00-01:00\" is not between the years 0000 and 9999 in UTC"
         );
         assert!(refused("0000-01-01T00:30:00+01:00").contains("in UTC"));
-        assert!(refused("yesterday").contains("is no RFC 3339 time"));
+        assert!(refused("yesterday").contains("is not an RFC 3339 time"));
         // Just within, by its offset.
         let last: Timestamp = "9999-12-31T23:59:59.999999+00:01".parse().unwrap();
         assert_eq!(last.to_string(), "9999-12-31T23:58:59.999Z");

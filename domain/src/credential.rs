@@ -1,13 +1,13 @@
-//! The form of every secret Ballast hands out: API keys and admin tokens.
+//! Credentials: the format of the secrets of API keys and admin tokens.
 //!
 //! ```text
 //!   bl_live_ 4fQ…(43 base-62 characters, 256 random bits)… a81Zq0
 //!   prefix   secret                                        CRC-32, base 62
 //! ```
-//! The prefix lets a secret scanner recognise one in a repository. The
-//! checksum tells a typo from a wrong key without a look-up. Only the SHA-256
-//! hash of the whole text is ever stored: with 256 random bits there is
-//! nothing to guess, so no slow password hash is needed on the request path.
+//! The prefix lets secret scanners recognise a credential in a repository. The checksum
+//! distinguishes a typo from a wrong key without a look-up. Only the SHA-256 hash of the whole
+//! text is stored. 256 random bits cannot be guessed, so no slow password hash is needed on
+//! the request path.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -22,12 +22,12 @@ const SECRET_CHARS: usize = 43;
 /// 62^6 > 2^32.
 const CHECKSUM_CHARS: usize = 6;
 
-/// What a credential is for; told by its prefix.
+/// What a credential is for, which its prefix says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Purpose {
     /// A tenant's key for real traffic.
     LiveKey,
-    /// A tenant's key for trying things out.
+    /// A tenant's key for tests.
     TestKey,
     /// An operator's token for the admin API.
     AdminToken,
@@ -36,7 +36,7 @@ pub enum Purpose {
 impl Purpose {
     const ALL: [Self; 3] = [Self::LiveKey, Self::TestKey, Self::AdminToken];
 
-    /// What every credential of this purpose begins with.
+    /// The prefix of every credential with this purpose.
     pub const fn prefix(self) -> &'static str {
         match self {
             Self::LiveKey => "bl_live_",
@@ -46,7 +46,7 @@ impl Purpose {
     }
 }
 
-/// A secret in clear. It is shown once and never stored; `Debug` hides it.
+/// A secret in plain text. It is shown once and never stored; `Debug` hides it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Credential {
     text: String,
@@ -57,22 +57,22 @@ pub struct Credential {
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct CredentialHash([u8; 32]);
 
-/// Why a text cannot be a credential of ours, told without a look-up.
+/// Why a text is not a valid credential, without a look-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum BadCredential {
-    /// It has none of our prefixes.
-    #[error("it begins with none of bl_live_, bl_test_ and bl_admin_")]
+    /// It has no known prefix.
+    #[error("it does not begin with bl_live_, bl_test_ or bl_admin_")]
     Foreign,
-    /// It is too short, too long, or has characters that none has.
-    #[error("it is cut off or has characters that do not belong in it")]
+    /// It is too short, too long, or has invalid characters.
+    #[error("it is incomplete or has invalid characters")]
     Malformed,
-    /// Its checksum does not fit: a typo.
-    #[error("its checksum does not fit, so it was mistyped or cut and pasted wrongly")]
+    /// Its checksum does not match: a typo.
+    #[error("its checksum does not match, so it was mistyped or copied incompletely")]
     Mistyped,
 }
 
 impl Credential {
-    /// Draws a fresh one.
+    /// Generates a new credential.
     pub fn generate(purpose: Purpose, entropy: &dyn Entropy) -> Self {
         let mut text = String::with_capacity(64);
         text.push_str(purpose.prefix());
@@ -80,8 +80,8 @@ impl Credential {
         let mut bytes = [0; 64];
         while text.len() < end {
             entropy.fill(&mut bytes);
-            // 248 = 4 · 62: what lies above is drawn again, so that every
-            // character is equally likely.
+            // 248 = 4 · 62: bytes above are drawn again, so that every character is equally
+            // likely.
             for byte in bytes.iter().filter(|byte| **byte < 248) {
                 if text.len() < end {
                     text.push(char::from(ALPHABET[usize::from(byte % 62)]));
@@ -93,7 +93,7 @@ impl Credential {
         Self { text, purpose }
     }
 
-    /// Reads one, telling a typo from a stranger.
+    /// Parses and checks a credential.
     pub fn parse(text: &str) -> Result<Self, BadCredential> {
         let purpose = check(text)?;
         Ok(Self {
@@ -102,7 +102,7 @@ impl Credential {
         })
     }
 
-    /// What it is for.
+    /// Its purpose.
     pub fn purpose(&self) -> Purpose {
         self.purpose
     }
@@ -112,27 +112,26 @@ impl Credential {
         &self.text
     }
 
-    /// The hash that is stored in its place.
+    /// Its hash, which is stored.
     pub fn hash(&self) -> CredentialHash {
         hash(&self.text)
     }
 
-    /// The first characters, by which a person recognises it in a list.
+    /// The first characters, by which people recognise it in a list.
     pub fn hint(&self) -> String {
         let prefix = self.purpose.prefix().len();
         format!("{}…", &self.text[..prefix + 4])
     }
 }
 
-/// Checks the form and the checksum of `text`, allocating nothing, and
-/// returns its purpose and hash: the request path's way in.
+/// Checks the form and the checksum of `text` without allocating, and returns its purpose and
+/// hash: for the request path.
 pub fn inspect(text: &str) -> Result<(Purpose, CredentialHash), BadCredential> {
     let purpose = check(text)?;
     Ok((purpose, hash(text)))
 }
 
-/// `text` with every credential in it cut down to its first characters: for
-/// whatever goes into a log or a trace.
+/// `text` with every credential in it shortened to its first characters, for logs and traces.
 pub fn redact(text: &str) -> Cow<'_, str> {
     let (mut clean, mut rest) = (String::new(), text);
     while let Some(start) = first_prefix(rest) {
@@ -156,8 +155,8 @@ pub fn redact(text: &str) -> Cow<'_, str> {
     Cow::Owned(clean)
 }
 
-/// Where something begins as a credential does. All prefixes begin alike, so
-/// one pass is enough.
+/// The position of the first credential prefix. All prefixes begin with `bl_`, so one pass is
+/// enough.
 fn first_prefix(text: &str) -> Option<usize> {
     let mut places = text.match_indices("bl_").map(|(place, _)| place);
     places.find(|place| {
@@ -210,8 +209,8 @@ impl CredentialHash {
         &self.0
     }
 
-    /// The half by which a record is found. A comparison that stops early on
-    /// it tells nothing: nobody can steer the hash of a guess.
+    /// The half of the hash that is used for look-ups. Its comparison need not take constant
+    /// time, because an attacker cannot choose the hash of a guess.
     pub fn handle(&self) -> u128 {
         let mut half = [0; 16];
         half.copy_from_slice(&self.0[..16]);
@@ -229,8 +228,8 @@ impl CredentialHash {
             })
     }
 
-    /// Compares all of both hashes whatever they hold, so that the time taken
-    /// says nothing about where they differ.
+    /// Compares both hashes in constant time, so that the duration does not reveal where they
+    /// differ.
     pub fn matches(&self, other: &Self) -> bool {
         let difference = self
             .0
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_drawn_is_read_again() {
+    fn generated_credentials_parse() {
         for purpose in Purpose::ALL {
             let drawn = sample(purpose);
             assert_eq!(Credential::parse(drawn.expose()), Ok(drawn.clone()));
@@ -275,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn every_single_character_typo_is_called_a_typo() {
+    fn every_single_character_typo_is_detected() {
         let text = sample(Purpose::LiveKey).expose().to_owned();
         for place in Purpose::LiveKey.prefix().len()..text.len() {
             let mut typo = text.clone().into_bytes();
@@ -286,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn strangers_and_fragments_are_told_apart() {
+    fn foreign_and_incomplete_texts_are_distinguished() {
         let text = sample(Purpose::TestKey).expose().to_owned();
         assert_eq!(Credential::parse("sk_live_1"), Err(BadCredential::Foreign));
         assert_eq!(Credential::parse(""), Err(BadCredential::Foreign));
@@ -312,7 +311,7 @@ mod tests {
     }
 
     #[test]
-    fn secrets_are_cut_out_of_text() {
+    fn secrets_are_redacted() {
         let drawn = sample(Purpose::LiveKey);
         let text = format!("/resolve?a=1&api_key={0}&b={0}", drawn.expose());
         let clean = redact(&text);
@@ -328,8 +327,8 @@ mod tests {
 
     #[test]
     fn the_format_is_pinned() {
-        // A golden value: a change of alphabet, checksum or hash would orphan
-        // every key in the field.
+        // A golden value: a change of alphabet, checksum or hash would invalidate every
+        // existing key.
         let text = "bl_live_0000000000000000000000000000000000000000000";
         let whole = format!(
             "{text}{}",
@@ -342,17 +341,17 @@ mod tests {
     }
 
     #[test]
-    fn text_full_of_secrets_is_cut_as_well() {
+    fn text_full_of_secrets_is_redacted() {
         // As long as a request's head may be.
         let text = "bl_live_0123456789,".repeat(20_000);
         assert_eq!(redact(&text), "bl_live_0123…,".repeat(20_000));
     }
 
-    struct Given(Vec<u8>);
-    impl Entropy for Given {
+    struct RepeatedBytes(Vec<u8>);
+    impl Entropy for RepeatedBytes {
         fn fill(&self, bytes: &mut [u8]) {
-            for (byte, given) in bytes.iter_mut().zip(self.0.iter().cycle()) {
-                *byte = given % 248;
+            for (byte, next) in bytes.iter_mut().zip(self.0.iter().cycle()) {
+                *byte = next % 248;
             }
         }
     }
@@ -360,12 +359,13 @@ mod tests {
     fn drawn() -> impl Strategy<Value = Credential> {
         let purpose = prop::sample::select(&Purpose::ALL[..]);
         let bytes = prop::collection::vec(any::<u8>(), 64);
-        (purpose, bytes).prop_map(|(purpose, bytes)| Credential::generate(purpose, &Given(bytes)))
+        (purpose, bytes)
+            .prop_map(|(purpose, bytes)| Credential::generate(purpose, &RepeatedBytes(bytes)))
     }
 
     proptest! {
         #[test]
-        fn any_text_is_read_or_refused(text in "(bl_(live|test|admin)_)?.{0,70}") {
+        fn any_text_is_parsed_or_refused(text in "(bl_(live|test|admin)_)?.{0,70}") {
             let parsed = Credential::parse(&text);
             let (seen, inspected) = (parsed.clone().err(), inspect(&text).err());
             prop_assert_eq!(seen, inspected);
@@ -375,7 +375,7 @@ mod tests {
         }
 
         #[test]
-        fn whatever_is_drawn_is_read_and_nothing_near_it(
+        fn generated_credentials_parse_and_near_texts_do_not(
             credential in drawn(),
             place in any::<prop::sample::Index>(),
             other in any::<char>(),
@@ -394,7 +394,7 @@ mod tests {
         }
 
         #[test]
-        fn no_secret_stays_in_any_text(
+        fn no_secret_remains_in_any_text(
             credential in drawn(), before in ".{0,30}", after in ".{0,30}",
         ) {
             let text = format!("{before}{}{after}", credential.expose());

@@ -1,4 +1,4 @@
-//! Chance, through one trait: secrets in production, one seed in tests.
+//! Randomness, behind one trait: the operating system in production, a seed in tests.
 
 /// Draws random bytes. Production draws from the operating system.
 pub trait Entropy: Send + Sync + 'static {

@@ -1,8 +1,7 @@
-//! Identifiers, each a type of its own so that none is taken for another.
+//! Identifiers, each with its own type.
 //!
-//! People choose tenant, shard, region and zone ids, so these are slugs that
-//! survive a URL, a log line and a shell without quoting. Key and token ids
-//! are made by Ballast.
+//! People choose the ids of tenants, shards, regions and zones, so these are slugs that need
+//! no quoting in a URL, a log line or a shell. Ballast makes the ids of keys and tokens.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -13,16 +12,16 @@ use serde::{Deserialize, Serialize, Serializer};
 
 use crate::bounds::ID_CHARS_MAX;
 
-/// Why a text is not an identifier.
+/// The error for a text that is not a valid identifier.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no {noun}: {rule}")]
+#[error("{text:?} is not a valid {noun}: {rule}")]
 pub struct BadId {
     noun: &'static str,
     text: String,
     rule: &'static str,
 }
 
-/// What every slug obeys, as a regular expression for schemas and docs.
+/// The form of slugs, as a regular expression for schemas and documentation.
 pub const SLUG_PATTERN: &str = "^[a-z0-9]([a-z0-9_-]{0,61}[a-z0-9])?$";
 
 fn check_slug(noun: &'static str, text: &str) -> Result<(), BadId> {
@@ -42,8 +41,8 @@ fn check_slug(noun: &'static str, text: &str) -> Result<(), BadId> {
         }
         _ => return Ok(()),
     };
-    // What arrives may be long or hold control characters; the message shows
-    // its beginning, escaped by `{:?}`.
+    // The text may be long or contain control characters: the message shows its beginning,
+    // escaped by `{:?}`.
     let text = text.chars().take(ID_CHARS_MAX + 1).collect();
     Err(BadId { noun, text, rule })
 }
@@ -117,27 +116,27 @@ macro_rules! slug {
 }
 
 slug!(
-    /// A customer, as the operator named it: `acme`.
+    /// The id of a tenant: `acme`.
     TenantId, "tenant ID", "acme"
 );
 slug!(
-    /// A place that stores votes: `shard-1`.
+    /// The id of a shard: `shard-1`.
     ShardId, "shard ID", "shard-1"
 );
 slug!(
-    /// A region that tenants call home and shards stand in: `eu-west`.
+    /// A region of tenants and shards: `eu-west`.
     RegionId, "region", "local"
 );
 slug!(
-    /// A tag that shards carry and that a tenant may require: `ekb`.
+    /// A tag of shards that a tenant may require: `ekb`.
     ZoneId, "zone", "ekb"
 );
 slug!(
-    /// An API key's public name: `key-…`. It is not the secret.
+    /// The id of an API key: `key-…`. It is not the secret.
     KeyId, "key ID", "key-4f1c9a0b7e2d"
 );
 slug!(
-    /// An admin token's public name: `tok-…`. It is not the secret.
+    /// The id of an admin token: `tok-…`. It is not the secret.
     TokenId, "token ID", "tok-4f1c9a0b7e2d"
 );
 
@@ -149,14 +148,14 @@ pub(crate) fn random_suffix(entropy: &dyn crate::Entropy) -> String {
 }
 
 impl KeyId {
-    /// A fresh key id.
+    /// Makes a new key id.
     pub fn random(entropy: &dyn crate::Entropy) -> Self {
         Self(format!("key-{}", random_suffix(entropy)).into())
     }
 }
 
 impl TokenId {
-    /// A fresh token id.
+    /// Makes a new token id.
     pub fn random(entropy: &dyn crate::Entropy) -> Self {
         Self(format!("tok-{}", random_suffix(entropy)).into())
     }

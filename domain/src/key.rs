@@ -1,9 +1,9 @@
-//! A tenant's API key, as the registry keeps it: everything but the secret.
+//! A tenant's API key, as the registry stores it: without its secret.
 //!
 //! ```text
-//!   created ──► usable ──► expired   (its expiry passed)
-//!                  └─────► revoked   (within a second, everywhere)
-//!   rotated: a successor is made, and the old key expires after an overlap
+//!   created ──► active ──► expired   (its expiry has passed)
+//!                  └─────► revoked   (takes effect everywhere within a second)
+//!   rotation creates a successor, and the old key expires after an overlap
 //! ```
 
 use serde::{Deserialize, Serialize};
@@ -15,20 +15,20 @@ use crate::id::{KeyId, TenantId};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKey {
-    /// Its public name.
+    /// Its id.
     #[serde(rename = "keyID")]
     pub key_id: KeyId,
-    /// The tenant it speaks for.
+    /// Its tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// What people call it.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Its first characters, to recognise it by.
+    /// Its first characters, to recognise it.
     pub hint: String,
     /// Live or test.
     pub mode: KeyMode,
-    /// What it may do.
+    /// Its scopes.
     pub scopes: Vec<KeyScope>,
     /// When it was created.
     pub created_at: Timestamp,
@@ -38,19 +38,19 @@ pub struct ApiKey {
     /// When it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// The key that took its place.
+    /// The key that replaces it.
     #[serde(
         rename = "replacedBy",
         default,
         skip_serializing_if = "Option::is_none"
     )]
     pub replaced_by: Option<KeyId>,
-    /// That it is let through only so often for a while.
+    /// Its throttle, if it is throttled for a while.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throttle: Option<KeyThrottle>,
 }
 
-/// A key is let through only so often, until a moment.
+/// A limit on the calls of a key, until a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Throttle)]
@@ -58,12 +58,12 @@ pub struct KeyThrottle {
     /// Calls per second.
     #[schema(minimum = 1)]
     pub calls_per_second: u64,
-    /// Until when.
+    /// When it ends.
     pub until: Timestamp,
 }
 
 impl KeyThrottle {
-    /// How many calls a second it allows at a moment; any number when it is over.
+    /// The calls per second that it allows at `now`; `None` when it has ended.
     #[must_use]
     pub fn limit_at(&self, now: Timestamp) -> Option<u64> {
         (now < self.until).then_some(self.calls_per_second)
@@ -76,7 +76,7 @@ impl KeyThrottle {
 pub enum KeyMode {
     /// For real traffic.
     Live,
-    /// For trying things out.
+    /// For tests.
     Test,
 }
 
@@ -106,7 +106,7 @@ pub enum KeyScope {
 }
 
 impl KeyScope {
-    /// Every scope: what a key has when none is named.
+    /// All scopes: the default for a new key.
     pub const ALL: [Self; 3] = [Self::Vote, Self::Read, Self::Polls];
 
     /// The scope's name, as in its JSON.
@@ -119,11 +119,11 @@ impl KeyScope {
     }
 }
 
-/// Whether a key works.
+/// The status of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum KeyStatus {
-    /// It works.
+    /// It is valid.
     Active,
     /// Its expiry has passed.
     Expired,
@@ -132,7 +132,7 @@ pub enum KeyStatus {
 }
 
 impl KeyStatus {
-    /// Whether a key of this fate works at `now`.
+    /// The status at `now`.
     pub fn at_time(revoked: bool, expires_at: Option<Timestamp>, now: Timestamp) -> Self {
         match expires_at {
             _ if revoked => Self::Revoked,
@@ -143,22 +143,22 @@ impl KeyStatus {
 }
 
 impl ApiKey {
-    /// Whether it works at `now`.
+    /// Its status at `now`.
     pub fn status(&self, now: Timestamp) -> KeyStatus {
         match (self.revoked_at, self.expires_at) {
-            // It was swept after it had expired.
+            // It was revoked by the sweep of expired keys.
             (Some(revoked), Some(end)) if end <= revoked => KeyStatus::Expired,
             (revoked, end) => KeyStatus::at_time(revoked.is_some(), end, now),
         }
     }
 }
 
-/// Several scopes, in one byte.
+/// A set of scopes in one byte.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScopeSet(u8);
 
 impl ScopeSet {
-    /// Whether a scope is among them.
+    /// Whether it contains a scope.
     pub fn contains(self, scope: KeyScope) -> bool {
         self.0 & (1 << scope as u8) != 0
     }

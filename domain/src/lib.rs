@@ -1,18 +1,18 @@
-//! The vocabulary of Ballast, pure: what a tenant, a slice, a shard, a route
-//! and an epoch are, and where a slice is placed.
+//! The domain types of Ballast, pure: tenants, slices, shards, routes and epochs, and the
+//! placement of slices.
 //!
-//! Nothing here does I/O, reads a clock or draws a random number: time and
-//! chance arrive as data, or through the traits in [`clock`] and [`entropy`].
-//! The port traits that two rooms need (the [`registry`], the [`routes`] a
-//! router reads) are declared here; their implementations are not.
+//! Nothing here does I/O, reads a clock or draws random numbers: time and randomness are
+//! parameters, or come through the traits in [`clock`] and [`entropy`]. Ports that several
+//! crates need (the [`registry`], the [`routes`] of a router) are declared here and
+//! implemented elsewhere.
 //!
-//! A type moves in when a second room needs it, not before.
+//! A type belongs here only if two crates need it.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
 pub mod actor;
-pub mod answers;
 pub mod bounds;
+pub mod call_stats;
 pub mod certificate;
 pub mod clock;
 pub mod credential;

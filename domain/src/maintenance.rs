@@ -1,7 +1,7 @@
-//! Maintenance windows: when moves may begin. Pure; in UTC.
+//! Maintenance windows: when migrations may begin. Pure; in UTC.
 //!
-//! `daily 01:00-05:00`, `Sun 02:00-04:00`, `Mon-Fri 22:00-06:00`: the days are
-//! those on which it begins; one that ends before it begins ends the next day.
+//! `daily 01:00-05:00`, `Sun 02:00-04:00`, `Mon-Fri 22:00-06:00`: the days are those on
+//! which the window begins. A window whose end is before its start ends on the next day.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,22 +14,22 @@ const WEEK_MINUTES: i64 = 7 * DAY_MINUTES;
 /// 1970 began on a Thursday.
 const EPOCH_DAY: i64 = 3;
 
-/// A stretch of time that comes again every week.
+/// A period that repeats every week.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MaintenanceWindow {
-    /// The days that it begins on, Monday first.
+    /// The days on which it begins, Monday first.
     days: [bool; 7],
-    /// The minute of the day that it begins at.
+    /// The minute of the day at which it begins.
     from: i64,
     /// How many minutes it lasts.
     minutes: i64,
     text: String,
 }
 
-/// Why a text is no maintenance window.
+/// The error for a text that is not a maintenance window.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{text:?} is no maintenance window: {why}; write for instance \"daily 01:00-05:00\" or \"Mon-Fri 22:00-06:00\" (UTC)"
+    "{text:?} is not a maintenance window: {why}; examples: \"daily 01:00-05:00\", \"Mon-Fri 22:00-06:00\" (UTC)"
 )]
 pub struct BadWindow {
     text: String,
@@ -43,7 +43,7 @@ impl MaintenanceWindow {
         self.minutes_since_opening(now) < self.minutes
     }
 
-    /// How many seconds until it opens; 0 while it is open.
+    /// The seconds until it opens; 0 while it is open.
     #[must_use]
     pub fn opens_in_seconds(&self, now: Timestamp) -> u64 {
         if self.is_open(now) {
@@ -83,13 +83,13 @@ impl FromStr for MaintenanceWindow {
         let (days, hours) = text
             .trim()
             .split_once(' ')
-            .ok_or_else(|| bad("it has no days or no hours"))?;
-        let days = days_of(days).ok_or_else(|| bad("it has a day that is none"))?;
+            .ok_or_else(|| bad("the days or the hours are missing"))?;
+        let days = parse_days(days).ok_or_else(|| bad("it has an invalid day"))?;
         let (from, until) = hours
             .trim()
             .split_once('-')
-            .ok_or_else(|| bad("its hours have no end"))?;
-        let read = |text| minute_of(text).ok_or_else(|| bad("it has a time that is none"));
+            .ok_or_else(|| bad("the end of the hours is missing"))?;
+        let read = |text| parse_minute(text).ok_or_else(|| bad("it has an invalid time"));
         let (from, until) = (read(from)?, read(until)?);
         if from == until {
             return Err(bad("it ends when it begins"));
@@ -103,7 +103,7 @@ impl FromStr for MaintenanceWindow {
     }
 }
 
-fn days_of(text: &str) -> Option<[bool; 7]> {
+fn parse_days(text: &str) -> Option<[bool; 7]> {
     if text.eq_ignore_ascii_case("daily") {
         return Some([true; 7]);
     }
@@ -125,7 +125,7 @@ fn days_of(text: &str) -> Option<[bool; 7]> {
     Some(days)
 }
 
-fn minute_of(text: &str) -> Option<i64> {
+fn parse_minute(text: &str) -> Option<i64> {
     let (hours, minutes) = text.trim().split_once(':')?;
     let two = |text: &str| (text.len() == 2).then(|| text.parse::<u8>().ok())?;
     let (hours, minutes) = (i64::from(two(hours)?), i64::from(two(minutes)?));
@@ -185,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_none_is_refused() {
+    fn invalid_windows_are_refused() {
         for text in [
             "",
             "01:00-05:00",

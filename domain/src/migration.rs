@@ -477,7 +477,7 @@ pub fn open_migrations_tally(shard: &ShardId) -> String {
     format!("open:{shard}")
 }
 
-/// The term of migrations with a leftover copy whose shard must still be told that the
+/// The term of migrations with a leftover copy whose shard must still learn that the
 /// copy is given up, or must still remove it.
 pub const LEFT_OPEN: &str = "left:open";
 

@@ -72,7 +72,7 @@ pub struct SliceRoute<S = ShardId> {
 pub struct ActiveMigration<S = ShardId> {
     /// Its id.
     #[serde(rename = "migrationID")]
-    pub move_id: MigrationId,
+    pub migration_id: MigrationId,
     /// The source: the shard that the slice leaves.
     #[serde(rename = "fromShardID")]
     pub from: S,
@@ -104,7 +104,7 @@ impl<S> ActiveMigration<S> {
     /// moves back there. There is none once that copy is being removed or the way back
     /// is cancelled.
     pub fn also_durable_on(&self) -> Option<&S> {
-        let is_back = self.move_id.is_back();
+        let is_back = self.migration_id.is_back();
         match self.phase {
             _ if !self.sync => None,
             MigrationPhase::Window if !is_back => Some(&self.from),
@@ -162,7 +162,7 @@ pub enum MigrationPhase {
 pub struct LastMigration {
     /// The migration.
     #[serde(rename = "migrationID")]
-    pub move_id: MigrationId,
+    pub migration_id: MigrationId,
     /// Whether the slice is at its target.
     pub moved: bool,
 }
@@ -183,7 +183,7 @@ impl<S> SliceRoute<S> {
     pub fn active_migration(&self, move_id: &MigrationId) -> Option<&ActiveMigration<S>> {
         self.moving
             .as_ref()
-            .filter(|moving| moving.move_id == *move_id)
+            .filter(|moving| moving.migration_id == *move_id)
     }
 }
 
@@ -204,7 +204,7 @@ mod tests {
         let waits = |name: &str, sync| {
             phases.map(|phase| {
                 let moving = ActiveMigration {
-                    move_id: MigrationId(name.to_owned()),
+                    migration_id: MigrationId(name.to_owned()),
                     from: "from",
                     to: "to",
                     prepared: Epoch(2),

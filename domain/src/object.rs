@@ -1,9 +1,8 @@
-//! Reading JSON objects, and only objects.
+//! Reads JSON objects, and only objects.
 //!
-//! Serde reads a struct from an array of its fields too, in their order. A
-//! caller who sends `[null, 5]` where an object belongs has made a mistake,
-//! and is told so instead of being half understood. [`from_json`] reads the
-//! body of a request so, and says where in it something is wrong.
+//! Serde also reads a struct from an array of its fields. A caller that sends `[null, 5]`
+//! instead of an object has made a mistake, and gets an error. [`from_json`] reads the body
+//! of a request like this, and reports where in it an error is.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -14,8 +13,8 @@ use serde::{Deserialize, Deserializer};
 
 use crate::error::{Error, ErrorCode, Result as Shown, suggest_nearest};
 
-/// Reads a `T` from the text of one JSON object. What cannot be read is told
-/// as a malformed request, what cannot be as an invalid field with its place.
+/// Reads a `T` from the text of one JSON object. Text that is not JSON is a malformed
+/// request; an invalid value is an invalid field with its JSON pointer.
 pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Shown<T> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     if let Ok(read) = object(&mut json)
@@ -23,11 +22,12 @@ pub fn from_json<T: DeserializeOwned>(bytes: &[u8]) -> Shown<T> {
     {
         return Ok(read);
     }
-    explained(bytes)
+    parse_with_path(bytes)
 }
 
-/// Reads it again, and keeps track of where: that costs as much as reading.
-fn explained<T: DeserializeOwned>(bytes: &[u8]) -> Shown<T> {
+/// Reads the text again and tracks the path, to report where the error is. Tracking is too
+/// expensive for the first read.
+fn parse_with_path<T: DeserializeOwned>(bytes: &[u8]) -> Shown<T> {
     let mut json = serde_json::Deserializer::from_slice(bytes);
     let mut track = serde_path_to_error::Track::new();
     let tracked = serde_path_to_error::Deserializer::new(&mut json, &mut track);
@@ -48,19 +48,22 @@ fn explained<T: DeserializeOwned>(bytes: &[u8]) -> Shown<T> {
                     .replace("//", "/")
             ),
         };
-        Error::invalid_field(&pointer, add_suggestion(&without_place(&inner.to_string())))
+        Error::invalid_field(
+            &pointer,
+            add_suggestion(&strip_position(&inner.to_string())),
+        )
     })?;
     json.end().map_err(|bad| {
         Error::new(
             ErrorCode::MalformedRequest,
-            format!("the body goes on after its end: {bad}"),
+            format!("the body has text after its JSON object: {bad}"),
         )
     })?;
     Ok(read)
 }
 
-/// serde_json adds where in the text it was; the pointer says it better.
-fn without_place(message: &str) -> String {
+/// Removes the position that serde_json adds; the pointer is more useful.
+fn strip_position(message: &str) -> String {
     message
         .split(" at line ")
         .next()
@@ -68,7 +71,7 @@ fn without_place(message: &str) -> String {
         .to_owned()
 }
 
-/// Adds the nearest valid name to serde's word on an unknown field.
+/// Adds the nearest valid name to serde's message about an unknown field.
 pub fn add_suggestion(message: &str) -> String {
     let mut quoted = message.split('`').skip(1).step_by(2);
     match quoted.next() {
@@ -86,7 +89,7 @@ pub fn object<'de, T: Deserialize<'de>, D: Deserializer<'de>>(source: D) -> Resu
     source.deserialize_map(ObjectVisitor(PhantomData))
 }
 
-/// Reads a `T` from an object, or nothing from `null`.
+/// Reads a `T` from an object, or `None` from `null`.
 pub fn optional_object<'de, T, D>(source: D) -> Result<Option<T>, D::Error>
 where
     T: Deserialize<'de>,
@@ -143,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn an_array_is_no_object() {
+    fn an_array_is_refused() {
         let read = |text| serde_json::from_str::<Holder>(text).map(|holder| holder.limits);
         assert!(
             read(r#"{"limits":{"votesPerSecond":5}}"#)

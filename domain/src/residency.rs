@@ -1,4 +1,5 @@
-//! Where a tenant's data may be, and what happens when its home is away.
+//! Residency: in which regions a tenant's data may be, and what happens while its home
+//! region is unavailable.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,19 +9,19 @@ use crate::id::RegionId;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "ResidencyJson", into = "ResidencyJson")]
 pub enum Residency {
-    /// Data stays in the home region; when it is down, so is the tenant.
+    /// Data stays in the home region. While that is down, the tenant is down.
     #[default]
     Strict,
-    /// Data may also be in the approved secondary regions.
+    /// Data may also be in approved secondary regions.
     Permitted {
-        /// The approved regions, home not among them; never empty.
+        /// The approved regions, without the home region; never empty.
         secondary_regions: Vec<RegionId>,
     },
-    /// Data stays in the home region; operations wait there while it is down.
+    /// Data stays in the home region. While that is down, operations wait.
     Deferred,
 }
 
-/// Where a tenant's data may be, and what happens when its home is away.
+/// In which regions a tenant's data may be, and what happens while its home is down.
 #[derive(Debug, Clone, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = Wire)]
@@ -95,20 +96,19 @@ impl utoipa::ToSchema for Residency {
     }
 }
 
-/// How a region stands to a tenant. Lower is better, so that ranking by it
-/// puts the home region first.
+/// How well a region fits a tenant. Lower is better: the home region comes first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum RegionFit {
     /// The tenant's home region.
     Home,
-    /// An approved secondary region: used only while no home shard can be.
+    /// An approved secondary region: used only while no shard of the home region can be.
     Secondary,
     /// Data must not be there.
     Forbidden,
 }
 
 impl Residency {
-    /// How `region` stands to a tenant with this policy and this home.
+    /// How well `region` fits a tenant with this policy and home region.
     pub fn region_fit(&self, home: &RegionId, region: &RegionId) -> RegionFit {
         match self {
             _ if region == home => RegionFit::Home,

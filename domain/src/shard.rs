@@ -1,34 +1,34 @@
-//! A place that stores many tenants' votes.
+//! A shard: stores the votes of many tenants.
 //!
 //! ```text
 //!            ┌────────► draining ◄────┐
 //!   added ──►│ active                 │ down
 //!            └────────► down ◄────────┘
 //! ```
-//! Only an active shard takes slices. A draining one keeps serving what it
-//! holds and is left by and by; a down one serves nothing.
+//! Only an active shard takes slices. A draining shard continues to serve its slices while
+//! they are moved away. A shard that is down serves nothing.
 
 use serde::{Deserialize, Serialize};
 
 use crate::clock::Timestamp;
 use crate::id::{RegionId, ShardId, ZoneId};
 
-/// A shard, as the registry keeps it.
+/// A shard's record in the registry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Shard {
-    /// Its name.
+    /// Its id.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
-    /// Where its data is: `file:shards/shard-1`. Never holds a secret.
+    /// The location of its data, such as `file:shards/shard-1`. It contains no secret.
     #[schema(example = "file:shards/shard-1")]
     pub url: String,
-    /// The region it stands in.
+    /// Its region.
     pub region: RegionId,
     /// Its tags.
     pub zones: Vec<ZoneId>,
-    /// Its capacity beside that of the others: a shard of weight 2 gets twice
-    /// the tenants of a shard of weight 1.
+    /// Its relative capacity: a shard with weight 2 gets twice the tenants of a shard with
+    /// weight 1.
     #[schema(minimum = 0.001, maximum = 1_000_000)]
     pub weight: f64,
     /// Whether it takes slices.
@@ -36,7 +36,7 @@ pub struct Shard {
     /// The most slices it may hold (its density limit).
     #[schema(minimum = 1, maximum = 100_000_000)]
     pub max_slices: u64,
-    /// Whether it is filling up.
+    /// Whether it is calm or busy.
     pub pressure: Pressure,
     /// When it was added.
     pub created_at: Timestamp,
@@ -51,7 +51,7 @@ pub enum ShardState {
     /// Serves and takes new slices.
     #[default]
     Active,
-    /// Serves what it holds, takes nothing, is to be emptied.
+    /// Serves its slices, takes no new ones, and is being emptied.
     Draining,
     /// Serves nothing.
     Down,
@@ -68,22 +68,22 @@ impl ShardState {
     }
 }
 
-/// Whether a shard is filling up. It is a recorded state with two thresholds,
-/// not a comparison made at each placement, so that a shard hovering around
-/// one threshold does not change its mind with every tenant.
+/// Whether a shard is filling up. This is a recorded state with two thresholds and not a
+/// comparison at each placement, so that a shard near a threshold does not flap with every
+/// tenant.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
 pub enum Pressure {
-    /// Room enough: gets new tenants by its full weight.
+    /// It has room: new tenants are placed by its full weight.
     #[default]
     Calm,
-    /// Filling up: gets fewer new tenants. Those it holds stay.
+    /// It is filling up: it gets fewer new tenants. Its current tenants stay.
     Busy,
 }
 
-/// When a shard is called busy and when calm again.
+/// The thresholds of a shard's pressure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct PressureThresholds {
     /// A calm shard becomes busy at or above this utilisation.
@@ -110,8 +110,7 @@ impl Pressure {
         }
     }
 
-    /// The state after seeing this utilisation; between the thresholds it
-    /// stays what it was.
+    /// The state after this utilisation was measured; unchanged between the thresholds.
     #[must_use]
     pub fn after(self, utilisation: f64, thresholds: PressureThresholds) -> Self {
         match self {

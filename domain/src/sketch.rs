@@ -1,27 +1,25 @@
-//! Latency percentiles from a sketch that can be merged (after `DDSketch`,
-//! Masson, Rim and Lee, 2019).
+//! Latency percentiles from a mergeable sketch (`DDSketch`; Masson, Rim and Lee, 2019).
 //!
-//! A value falls into a bucket whose bounds are a fixed factor apart, so every
-//! percentile is told with a relative error of at most [`ERROR`], whatever was
-//! merged in whatever order. Times are kept from a microsecond to an hour,
-//! which bounds the memory: what is shorter counts as nought, what is longer
-//! counts as an hour.
+//! The bounds of the buckets are a fixed factor apart, so every percentile has a relative
+//! error of at most [`ERROR`], however sketches were merged. Times are between a
+//! microsecond and an hour, which bounds the memory: shorter times count as 0, longer ones
+//! as an hour.
 //!
-//! The router fills sketches, the hotspot detector reads them, and records keep
-//! them: all with the same buckets, so that nothing is lost on the way.
+//! The router fills sketches, the hotspot detector reads them, and records store them. All
+//! use the same buckets, so no precision is lost.
 
 use serde::{Deserialize, Serialize};
 
-/// How far a told percentile is from the true one at most, as a share of it.
+/// The highest relative error of a percentile.
 pub const ERROR: f64 = 0.02;
-/// The shortest time that is told apart from nought, in milliseconds.
+/// The shortest time that is distinguished from 0, in milliseconds.
 pub const MS_MIN: f64 = 0.001;
 /// The longest time, in milliseconds.
 pub const MS_MAX: f64 = 3_600_000.0;
 
 const GAMMA: f64 = (1.0 + ERROR) / (1.0 - ERROR);
 
-/// How long calls took.
+/// A sketch of latencies.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(try_from = "SketchRecord", into = "SketchRecord")]
 pub struct Sketch {
@@ -32,17 +30,17 @@ pub struct Sketch {
     counts: Vec<u64>,
 }
 
-/// As in a record: the buckets that hold something.
+/// The stored form: only the buckets that are not empty.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct SketchRecord {
-    #[serde(skip_serializing_if = "is_nought")]
+    #[serde(skip_serializing_if = "is_zero")]
     zero: u64,
     buckets: Vec<(i32, u64)>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
-fn is_nought(count: &u64) -> bool {
+fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
@@ -51,18 +49,18 @@ fn is_nought(count: &u64) -> bool {
 #[error("bucket {0} is outside of {1} to {2}: times are from a microsecond to an hour")]
 pub struct BadBucket(i32, i32, i32);
 
-fn bucket_of(ms: f64) -> i32 {
+fn bucket_index(ms: f64) -> i32 {
     (ms.clamp(MS_MIN, MS_MAX).ln() / GAMMA.ln()).ceil() as i32
 }
 
-/// The value that is nearest to all of a bucket, in relative terms.
-fn middle_of(bucket: i32) -> f64 {
+/// The value with the lowest relative error for a bucket.
+fn bucket_midpoint(bucket: i32) -> f64 {
     2.0 * GAMMA.powi(bucket) / (GAMMA + 1.0)
 }
 
 impl Sketch {
-    /// A sketch that tells these percentiles: for sources that know no more.
-    /// Merged with others it is an approximation without a stated error.
+    /// A sketch with these percentiles, for sources that know only those. Merged with others
+    /// it is an approximation without a bound on the error.
     #[must_use]
     pub fn from_percentiles(count: u64, p50: f64, p95: f64, p99: f64) -> Self {
         let upto = |share: f64| (count as f64 * share).ceil() as u64;
@@ -78,17 +76,17 @@ impl Sketch {
         self.add_many(ms, 1);
     }
 
-    /// Adds so many calls. What is no time (NaN, below nought) counts as nought.
+    /// Adds `count` calls. Invalid times (NaN, below 0) count as 0.
     pub fn add_many(&mut self, ms: f64, count: u64) {
         if count == 0 {
         } else if ms >= MS_MIN {
-            *self.room(bucket_of(ms)) += count;
+            *self.bucket_mut(bucket_index(ms)) += count;
         } else {
             self.zero += count;
         }
     }
 
-    fn room(&mut self, bucket: i32) -> &mut u64 {
+    fn bucket_mut(&mut self, bucket: i32) -> &mut u64 {
         if self.counts.is_empty() {
             self.first = bucket;
         }
@@ -104,14 +102,13 @@ impl Sketch {
         &mut self.counts[at]
     }
 
-    /// How many calls it holds.
+    /// The number of calls.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.zero + self.counts.iter().sum::<u64>()
     }
 
-    /// How long the fastest `share` (0 to 1) of calls took at the most, in
-    /// milliseconds. Nothing if there were no calls.
+    /// The quantile for `share` (0 to 1), in milliseconds; `None` if there were no calls.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Option<f64> {
         let count = self.count();
@@ -119,33 +116,32 @@ impl Sketch {
             return None;
         }
         let rank = ((share.clamp(0.0, 1.0) * count as f64).ceil() as u64).max(1);
-        let mut seen = self.zero;
-        if seen >= rank {
+        let mut counted = self.zero;
+        if counted >= rank {
             return Some(0.0);
         }
         for (bucket, many) in (self.first..).zip(&self.counts) {
-            seen += many;
-            if seen >= rank {
-                return Some(middle_of(bucket));
+            counted += many;
+            if counted >= rank {
+                return Some(bucket_midpoint(bucket));
             }
         }
         None
     }
 
-    /// As in a record: how many took no time, and the buckets that hold
-    /// something.
+    /// The stored form: the count of zeros, and the buckets that are not empty.
     #[must_use]
     pub fn parts(&self) -> (u64, Vec<(i32, u64)>) {
         let written = SketchRecord::from(self.clone());
         (written.zero, written.buckets)
     }
 
-    /// The sketch with these parts.
+    /// The sketch with this stored form.
     pub fn from_parts(zero: u64, buckets: Vec<(i32, u64)>) -> Result<Self, BadBucket> {
         Self::try_from(SketchRecord { zero, buckets })
     }
 
-    /// How many numbers it keeps.
+    /// The number of buckets in memory.
     #[must_use]
     pub fn buckets_kept(&self) -> usize {
         self.counts.len()
@@ -153,12 +149,12 @@ impl Sketch {
 }
 
 impl Sketch {
-    /// Takes in what another has counted.
+    /// Adds the counts of another sketch.
     pub fn merge(&mut self, other: &Self) {
         self.zero += other.zero;
         for (bucket, count) in (other.first..).zip(&other.counts) {
             if *count > 0 {
-                *self.room(bucket) += count;
+                *self.bucket_mut(bucket) += count;
             }
         }
     }
@@ -177,7 +173,7 @@ impl From<Sketch> for SketchRecord {
 impl TryFrom<SketchRecord> for Sketch {
     type Error = BadBucket;
     fn try_from(written: SketchRecord) -> Result<Self, BadBucket> {
-        let (low, high) = (bucket_of(MS_MIN), bucket_of(MS_MAX));
+        let (low, high) = (bucket_index(MS_MIN), bucket_index(MS_MAX));
         let mut sketch = Self {
             zero: written.zero,
             ..Self::default()
@@ -186,7 +182,7 @@ impl TryFrom<SketchRecord> for Sketch {
             if !(low..=high).contains(&bucket) {
                 return Err(BadBucket(bucket, low, high));
             }
-            *sketch.room(bucket) += count;
+            *sketch.bucket_mut(bucket) += count;
         }
         Ok(sketch)
     }
@@ -222,9 +218,9 @@ mod tests {
     proptest! {
         #[test]
         fn every_percentile_is_within_the_stated_error(times in times(), share in 0.0..=1.0) {
-            let told = sketch_of(&times).quantile(share).unwrap();
+            let quantile = sketch_of(&times).quantile(share).unwrap();
             let exact = exact(&times, share);
-            prop_assert!((told - exact).abs() <= exact * ERROR * 1.000_001, "{told} for {exact}");
+            prop_assert!((quantile - exact).abs() <= exact * ERROR * 1.000_001, "{quantile} for {exact}");
         }
 
         #[test]
@@ -254,14 +250,14 @@ mod tests {
     }
 
     #[test]
-    fn percentiles_from_elsewhere_are_told_again() {
+    fn given_percentiles_are_reproduced() {
         for count in [1, 2, 7, 100, 12_345] {
             let sketch = Sketch::from_percentiles(count, 3.0, 40.0, 200.0);
             assert_eq!(sketch.count(), count);
             if count >= 100 {
                 for (share, ms) in [(0.5, 3.0), (0.95, 40.0), (0.99, 200.0)] {
-                    let told = sketch.quantile(share).unwrap();
-                    assert!((told - ms).abs() <= ms * ERROR, "{told} for {ms}");
+                    let quantile = sketch.quantile(share).unwrap();
+                    assert!((quantile - ms).abs() <= ms * ERROR, "{quantile} for {ms}");
                 }
             }
         }

@@ -253,7 +253,7 @@ impl Slice {
             owner: route.owner,
             epoch: route.epoch,
             spent: route.spent,
-            moving: route.moving.map(|moving| moving.move_id),
+            moving: route.moving.map(|moving| moving.migration_id),
         }
     }
 

@@ -1,4 +1,4 @@
-//! An operator's token for the admin API, as the registry keeps it.
+//! An operator's token for the admin API, as the registry stores it.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,14 +9,14 @@ use crate::id::TokenId;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct AdminToken {
-    /// Its public name.
+    /// Its id.
     #[serde(rename = "tokenID")]
     pub token_id: TokenId,
     /// Who or what uses it.
     pub name: String,
-    /// What it may do.
+    /// Its role.
     pub role: AdminRole,
-    /// Its first characters, to recognise it by.
+    /// Its first characters, to recognise it.
     pub hint: String,
     /// When it was created.
     pub created_at: Timestamp,
@@ -26,12 +26,12 @@ pub struct AdminToken {
     /// When it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// Made by the first start or by a reset: the next reset ends it.
+    /// Whether the first start or a reset created it: the next reset revokes it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub first: bool,
 }
 
-/// What a token may do. Each role may do all that the one before it may.
+/// The role of a token. Each role includes the one before it.
 #[derive(
     Debug,
     Clone,
@@ -48,11 +48,11 @@ pub struct AdminToken {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Role)]
 pub enum AdminRole {
-    /// Looks.
+    /// Reads.
     Viewer,
     /// Changes tenants, keys, shards and placement.
     Operator,
-    /// Also hands out and revokes tokens.
+    /// Also creates and revokes tokens.
     Admin,
 }
 
@@ -68,7 +68,7 @@ impl AdminRole {
 }
 
 impl AdminToken {
-    /// Whether it works at `now`.
+    /// Whether it is valid at `now`.
     pub fn works(&self, now: Timestamp) -> bool {
         self.revoked_at.is_none() && self.expires_at.is_none_or(|end| end > now)
     }

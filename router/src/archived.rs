@@ -165,7 +165,7 @@ mod tests {
     use tower::ServiceExt as _;
 
     use crate::router;
-    use crate::testing::{Answered, TestRouter};
+    use crate::testing::{TestResponse, TestRouter};
 
     fn at() -> FencedSlice {
         FencedSlice {
@@ -199,7 +199,7 @@ mod tests {
         }
 
         /// The answers to every kind of request about the poll.
-        async fn all(&self, poll: &str, vote: &str) -> Vec<Answered> {
+        async fn all(&self, poll: &str, vote: &str) -> Vec<TestResponse> {
             let mut answers = Vec::new();
             for (method, path, body) in [
                 ("GET", format!("{poll}/export"), ""),
@@ -220,31 +220,31 @@ mod tests {
 
     #[tokio::test]
     async fn an_archived_poll_is_answered_as_before() {
-        let house = TestRouter::new(|_| {});
-        let (poll, vote) = house.closed().await;
-        let before = house.all(&poll, &vote).await;
+        let server = TestRouter::new(|_| {});
+        let (poll, vote) = server.closed().await;
+        let before = server.all(&poll, &vote).await;
         let lines = before[0].body.as_str().unwrap().lines();
         assert_eq!(lines.count(), 3);
         assert_eq!(before[5].body["outcome"], "already");
         assert_eq!(before[6].body["code"], "poll-closed");
         assert_eq!((before[1].status, before[2].status), (200, 404));
-        house.archive().await;
-        assert_eq!(house.all(&poll, &vote).await, before);
+        server.archive().await;
+        assert_eq!(server.all(&poll, &vote).await, before);
     }
 
     #[tokio::test]
     async fn votes_in_a_stream_are_judged_by_the_file_too() {
-        let house = TestRouter::new(|_| {});
-        let (poll, vote) = house.closed().await;
+        let server = TestRouter::new(|_| {});
+        let (poll, vote) = server.closed().await;
         let item = vote.rsplit('/').next().unwrap();
         let id = poll.rsplit('/').next().unwrap();
         let lines: Vec<String> = ["ada", "dan", "cyd"]
             .map(|voter| format!(r#"{{"pollID":"{id}","itemID":"{item}","voterID":"{voter}"}}"#))
             .into();
         let lines = lines.join("\n");
-        let before = house.ask("POST", "/votes", &lines).await;
-        house.archive().await;
-        let after = house.ask("POST", "/votes", &lines).await;
+        let before = server.ask("POST", "/votes", &lines).await;
+        server.archive().await;
+        let after = server.ask("POST", "/votes", &lines).await;
         assert_eq!(before.body.as_str().unwrap().lines().count(), 3);
         assert_eq!(after.body, before.body);
     }
@@ -264,24 +264,24 @@ mod tests {
 
     #[tokio::test]
     async fn an_export_goes_on_when_its_poll_is_archived_meanwhile() {
-        let house = TestRouter::new(|_| {});
-        let (poll, _) = house.poll().await;
+        let server = TestRouter::new(|_| {});
+        let (poll, _) = server.poll().await;
         let id: PollId = poll.rsplit('/').next().unwrap().parse().unwrap();
         let ballots: Vec<Ballot> = (0..6_000).map(|n| ballot(id, n)).collect();
         for ballots in ballots.chunks(500) {
-            house.shards.shard.cast(&at(), ballots).await.unwrap();
+            server.shards.shard.cast(&at(), ballots).await.unwrap();
         }
-        house.ask("POST", &format!("{poll}/close"), "").await;
+        server.ask("POST", &format!("{poll}/close"), "").await;
         let path = format!("{poll}/export");
-        let whole = house.ask("GET", &path, "").await;
+        let whole = server.ask("GET", &path, "").await;
         let whole = whole.body.as_str().unwrap();
         assert_eq!(whole.lines().count(), 6_000);
-        let request = house.request("GET", &path, "");
-        let answer = router(house.state.clone()).oneshot(request).await.unwrap();
+        let request = server.request("GET", &path, "");
+        let answer = router(server.state.clone()).oneshot(request).await.unwrap();
         let mut body = answer.into_body().into_data_stream();
         let mut read = body.next().await.unwrap().unwrap().to_vec();
         assert!(read.len() < whole.len() / 2, "the rest is still to come");
-        house.archive().await;
+        server.archive().await;
         while let Some(more) = body.next().await {
             read.extend_from_slice(&more.unwrap());
         }
@@ -290,11 +290,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_missing_or_damaged_file_is_reported_and_results_still_work() {
-        let house = TestRouter::new(|_| {});
-        let (poll, vote) = house.closed().await;
-        let results = house.ask("GET", &format!("{poll}/votes"), "").await;
-        house.archive().await;
-        let file = house.archive_file().await;
+        let server = TestRouter::new(|_| {});
+        let (poll, vote) = server.closed().await;
+        let results = server.ask("GET", &format!("{poll}/votes"), "").await;
+        server.archive().await;
+        let file = server.archive_file().await;
         let whole = std::fs::read(&file).unwrap();
         let mut rotten = whole.clone();
         rotten[40] ^= 1;
@@ -308,15 +308,15 @@ mod tests {
                 ("GET", format!("{poll}/voters/ada"), ""),
                 ("PATCH", vote.clone(), r#"{"voterID":"bob"}"#),
             ] {
-                let refused = house.ask(method, &path, body).await;
+                let refused = server.ask(method, &path, body).await;
                 assert_eq!(refused.status, 503, "{path}: {refused:?}");
                 assert_eq!(refused.body["code"], "archive-unavailable");
             }
-            let still = house.ask("GET", &format!("{poll}/votes"), "").await;
+            let still = server.ask("GET", &format!("{poll}/votes"), "").await;
             assert_eq!(still.body, results.body);
         }
         std::fs::write(&file, whole).unwrap();
-        let back = house.ask("PATCH", &vote, r#"{"voterID":"bob"}"#).await;
+        let back = server.ask("PATCH", &vote, r#"{"voterID":"bob"}"#).await;
         assert_eq!(back.body["outcome"], "already");
     }
 

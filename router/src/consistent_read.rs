@@ -136,14 +136,14 @@ mod tests {
     /// old row nor "no such poll" may be returned then.
     #[tokio::test]
     async fn a_read_fails_when_the_slice_moves_away() {
-        let house = TestRouter::new(|_| {});
-        let (poll, vote) = house.poll().await;
-        house.ask("PATCH", &vote, r#"{"voterID":"ada"}"#).await;
+        let server = TestRouter::new(|_| {});
+        let (poll, vote) = server.poll().await;
+        server.ask("PATCH", &vote, r#"{"voterID":"ada"}"#).await;
         let poll: PollId = poll.trim_start_matches("/polls/").parse().unwrap();
-        let (shard, ada) = (house.shards.shard.clone(), VoterId::new("ada").unwrap());
-        let (tenant, now) = (&at(1).slice.tenant_id, house.state.parts.clock.now());
-        let route = house.state.parts.routes.tenant(tenant, now).await.unwrap();
-        let target = house
+        let (shard, ada) = (server.shards.shard.clone(), VoterId::new("ada").unwrap());
+        let (tenant, now) = (&at(1).slice.tenant_id, server.state.parts.clock.now());
+        let route = server.state.parts.routes.tenant(tenant, now).await.unwrap();
+        let target = server
             .state
             .resolve_target(&route, &RouteKey::Slice(0))
             .unwrap();
@@ -151,7 +151,7 @@ mod tests {
         let reader = target.consistent_reader().await.unwrap();
         assert!(reader.voter(slice, poll, &ada).await.unwrap().is_some());
         let order = MigrationToken {
-            move_id: MigrationId("m".to_owned()),
+            migration_id: MigrationId("m".to_owned()),
             token: 1,
         };
         shard.seal(&at(2), &order).await.unwrap();

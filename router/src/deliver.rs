@@ -355,36 +355,36 @@ mod tests {
     const VOTER: &str = r#"{"voterID":"ada"}"#;
 
     #[tokio::test]
-    async fn a_request_says_where_it_went() {
-        let house = TestRouter::new(|_| {});
-        let (_, vote) = house.poll().await;
-        let counted = house.ask("PATCH", &vote, VOTER).await;
+    async fn a_response_names_its_shard() {
+        let server = TestRouter::new(|_| {});
+        let (_, vote) = server.poll().await;
+        let counted = server.ask("PATCH", &vote, VOTER).await;
         assert_eq!(counted.body["outcome"], "counted");
         assert_eq!(counted.header("ballast-tenant"), "acme");
         assert_eq!(counted.header("ballast-shard"), "shard-1");
         assert_eq!(counted.header("ballast-epoch"), "1");
         let nowhere = vote.replace("item-", "item-0");
-        assert_eq!(house.ask("PATCH", &nowhere, VOTER).await.status, 404);
+        assert_eq!(server.ask("PATCH", &nowhere, VOTER).await.status, 404);
     }
 
     #[tokio::test]
-    async fn a_vote_waits_for_its_shard() {
-        let house = TestRouter::new(|_| {});
-        let (_, vote) = house.poll().await;
-        house.shards.set_away(true);
+    async fn a_vote_is_held_for_its_shard() {
+        let server = TestRouter::new(|_| {});
+        let (_, vote) = server.poll().await;
+        server.shards.set_away(true);
         let back = async {
-            house.shards.is_asked(5).await;
-            house.shards.set_away(false);
+            server.shards.wait_for_calls(5).await;
+            server.shards.set_away(false);
         };
-        let (counted, ()) = tokio::join!(house.ask("PATCH", &vote, VOTER), back);
+        let (counted, ()) = tokio::join!(server.ask("PATCH", &vote, VOTER), back);
         assert_eq!(counted.body["outcome"], "counted", "{counted:?}");
     }
 
     #[tokio::test]
     async fn requests_time_out_while_held() {
-        let house = TestRouter::new(|settings| settings.hold_max = Duration::from_millis(20));
-        let (poll, vote) = house.poll().await;
-        house.shards.set_away(true);
+        let server = TestRouter::new(|settings| settings.hold_max = Duration::from_millis(20));
+        let (poll, vote) = server.poll().await;
+        server.shards.set_away(true);
         for (method, path) in [
             ("PATCH", &vote),
             ("GET", &poll),
@@ -393,7 +393,7 @@ mod tests {
             ("GET", &"/polls".to_owned()),
         ] {
             let body = if method == "GET" { "" } else { VOTER };
-            let refused = house.ask(method, path, body).await;
+            let refused = server.ask(method, path, body).await;
             assert_eq!(refused.status, 503, "{path}: {refused:?}");
             assert_eq!(refused.body["code"], "unavailable");
             assert_eq!(refused.header("retry-after"), "1");
@@ -402,27 +402,27 @@ mod tests {
 
     #[tokio::test]
     async fn held_requests_are_bounded_per_tenant() {
-        let house = TestRouter::new(|settings| settings.held_per_tenant_max = 1);
-        let (_, vote) = house.poll().await;
-        house.shards.set_away(true);
+        let server = TestRouter::new(|settings| settings.held_per_tenant_max = 1);
+        let (_, vote) = server.poll().await;
+        server.shards.set_away(true);
         let second = async {
-            house.shards.is_asked(4).await;
-            let refused = house.ask("PATCH", &vote, VOTER).await;
-            house.shards.set_away(false);
+            server.shards.wait_for_calls(4).await;
+            let refused = server.ask("PATCH", &vote, VOTER).await;
+            server.shards.set_away(false);
             refused
         };
-        let (first, second) = tokio::join!(house.ask("PATCH", &vote, VOTER), second);
+        let (first, second) = tokio::join!(server.ask("PATCH", &vote, VOTER), second);
         assert_eq!((second.status, &second.body["code"]), (503, &"busy".into()));
         assert_eq!(second.header("retry-after"), "1");
         assert_eq!(first.body["outcome"], "counted");
     }
 
     #[tokio::test]
-    async fn a_vote_waits_for_a_sealed_slice_and_follows_its_route() {
-        let house = TestRouter::new(|_| {});
-        let (_, vote) = house.poll().await;
+    async fn a_vote_is_held_for_a_sealed_slice_and_follows_its_route() {
+        let server = TestRouter::new(|_| {});
+        let (_, vote) = server.poll().await;
         let order = MigrationToken {
-            move_id: MigrationId("m".to_owned()),
+            migration_id: MigrationId("m".to_owned()),
             token: 1,
         };
         let at = |epoch| FencedSlice {
@@ -432,19 +432,19 @@ mod tests {
             },
             epoch: Epoch(epoch),
         };
-        let shard = house.shards.shard.clone();
+        let shard = server.shards.shard.clone();
         shard.seal(&at(2), &order).await.unwrap();
-        let asked = house.source.asked();
+        let asked = server.source.calls();
         let moving = async {
-            house.shards.is_asked(5).await;
+            server.shards.wait_for_calls(5).await;
             shard.unseal(&at(3), &order).await.unwrap();
-            house.source.set_epoch("acme", Epoch(3));
+            server.source.set_epoch("acme", Epoch(3));
         };
-        let (counted, ()) = tokio::join!(house.ask("PATCH", &vote, VOTER), moving);
+        let (counted, ()) = tokio::join!(server.ask("PATCH", &vote, VOTER), moving);
         assert_eq!(counted.body["outcome"], "counted", "{counted:?}");
         assert_eq!(counted.header("ballast-epoch"), "3");
         assert_eq!(
-            house.source.asked(),
+            server.source.calls(),
             asked,
             "the key was not asked for again"
         );

@@ -110,8 +110,8 @@ mod tests {
     /// Sends every kind of request both ways and compares the answers.
     #[tokio::test]
     async fn both_ways_give_the_same_answer() {
-        let mut house = TestRouter::new(|_| {});
-        let (_, vote) = house.poll().await;
+        let mut server = TestRouter::new(|_| {});
+        let (_, vote) = server.poll().await;
         let unknown = format!("{}{}", &vote[..vote.len() - 13], "0000000000000");
         let bodies = [
             r#"{"voterID":"v-1"}"#,
@@ -124,19 +124,19 @@ mod tests {
         for path in [vote.as_str(), unknown.as_str()] {
             for body in bodies {
                 // The first vote is counted, so that both ways answer "already".
-                house.ask("PATCH", path, body).await;
-                let ordinary = house.ask("PATCH", path, body).await;
-                let direct = house.ask_directly("PATCH", path, body).await;
+                server.ask("PATCH", path, body).await;
+                let ordinary = server.ask("PATCH", path, body).await;
+                let direct = server.ask_directly("PATCH", path, body).await;
                 assert_eq!(direct, ordinary, "{path} {body}");
             }
         }
-        let ordinary = house.ask("GET", "/resolve", "").await;
-        assert_eq!(house.ask_directly("GET", "/resolve", "").await, ordinary);
-        house.key.clear();
+        let ordinary = server.ask("GET", "/resolve", "").await;
+        assert_eq!(server.ask_directly("GET", "/resolve", "").await, ordinary);
+        server.key.clear();
         for (method, path) in [("PATCH", vote.as_str()), ("GET", "/resolve")] {
-            let ordinary = house.ask(method, path, "").await;
+            let ordinary = server.ask(method, path, "").await;
             assert_eq!(ordinary.status, 401);
-            assert_eq!(house.ask_directly(method, path, "").await, ordinary);
+            assert_eq!(server.ask_directly(method, path, "").await, ordinary);
         }
     }
 }

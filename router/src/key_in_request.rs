@@ -55,7 +55,7 @@ fn is_plain(name: &str) -> bool {
             .all(|c| c.is_ascii_alphanumeric() || b"-_.".contains(&c))
 }
 
-/// The places where a key is looked for, in order.
+/// The places to search for a key, in order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeyPlaces(pub Vec<KeyPlace>);
 

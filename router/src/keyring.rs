@@ -220,7 +220,7 @@ mod tests {
             let grant = check(&keyring, &secret, NOW).await.unwrap();
             assert_eq!(grant.key_id, id);
         }
-        assert_eq!(source.asked(), 1);
+        assert_eq!(source.calls(), 1);
         assert_eq!(keyring.take_uses(), vec![(id, NOW)]);
         assert!(keyring.take_uses().is_empty());
     }
@@ -234,7 +234,7 @@ mod tests {
         typo.push(if last == 'a' { 'b' } else { 'a' });
         let error = check(&keyring(&source), &typo, NOW).await.unwrap_err();
         assert_eq!(error.code(), ErrorCode::MistypedCredential);
-        assert_eq!(source.asked(), 0);
+        assert_eq!(source.calls(), 0);
     }
 
     #[tokio::test]

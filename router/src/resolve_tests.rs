@@ -1,4 +1,4 @@
-//! Resolving through the whole router, over a source that tests decide.
+//! Tests of `/resolve` through the whole router, over a controlled route source.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ fn set_up() -> (axum::Router, Arc<FakeSource>, String) {
     source.set_shard("shard-1", ShardState::Active);
     source.set_shard("shard-2", ShardState::Draining);
     let settings = RouterSettings {
-        // Nothing is kept: tests change their minds.
+        // Nothing is cached, because tests change the source.
         cache_ttl: Duration::ZERO,
         ..settings()
     };
@@ -91,7 +91,7 @@ async fn the_previous_shard_is_named_while_the_window_is_open() {
     ] {
         source.change_route(|route| {
             route.slices[1].moving = Some(ActiveMigration {
-                move_id: MigrationId("m".to_owned()),
+                migration_id: MigrationId("m".to_owned()),
                 from: "shard-1".parse().unwrap(),
                 to: "shard-2".parse().unwrap(),
                 prepared: Epoch(8),
@@ -154,12 +154,12 @@ async fn several_slices_are_listed_and_a_poll_picks_one() {
         assert_eq!(body, place(shard, epoch));
         assert_eq!(response.headers()["ballast-shard"], shard);
         assert_eq!(response.headers()["ballast-epoch"], epoch.to_string());
-        // A proxy need not cut the poll out of the URI.
+        // A proxy need not extract the poll from the URI.
         let path = format!("/resolve/polls/{poll}/votes?poll=mine");
         let (_, body) = ask(&router, request("POST", &path, &key)).await;
         assert_eq!(body, place(shard, epoch));
-        let told = ("x-original-uri", &*format!("/polls/{poll}?x=1"));
-        let (_, body) = ask(&router, request("GET", "/resolve", &[key[0], told])).await;
+        let original = ("x-original-uri", &*format!("/polls/{poll}?x=1"));
+        let (_, body) = ask(&router, request("GET", "/resolve", &[key[0], original])).await;
         assert_eq!(body, place(shard, epoch));
     }
 }
@@ -186,7 +186,7 @@ async fn a_shard_that_is_down_is_told_with_when_to_ask_again() {
     assert_eq!(response.headers()["retry-after"], "5");
     assert!(!response.headers().contains_key("ballast-shard"));
     assert_eq!(body["code"], "shard-down");
-    // The other slice is served, and the list says which is not.
+    // The other slice is served, and the list shows which one is not.
     let lower = format!("/resolve?poll={}", poll_in(false));
     let (response, _) = ask(&router, request("GET", &lower, &key)).await;
     assert_eq!(response.status(), 200);
@@ -237,8 +237,8 @@ async fn no_header_makes_a_question_without_a_key_a_preflight() {
         let (response, _) = ask(&router, request("GET", "/resolve", &headers)).await;
         assert_eq!(response.status(), 401, "{method}");
     }
-    // Envoy passes the method on: the answer to the preflight, which is not
-    // the 200 that would let it through.
+    // Envoy forwards the method. It gets the answer to the preflight, which is not the 200 that
+    // would let the request through.
     let (response, _) = ask(
         &router,
         request("OPTIONS", "/resolve/polls", &[asked, origin]),

@@ -1,4 +1,4 @@
-//! The body of a request: read whole, up to a size, as a JSON object.
+//! Reads the body of a request: all of it, up to a size, as a JSON object.
 
 use std::task::Poll;
 use std::time::Duration;
@@ -12,26 +12,28 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::malformed;
 
-/// Reads a body whole, up to a size. It waits as long as the client takes: for
-/// callers who give up by themselves.
+/// Reads a whole body, up to a size. It waits as long as the client takes, for callers with
+/// their own timeout.
 pub async fn read(body: Body, most: usize) -> Result<Bytes> {
-    to_bytes(body, most).await.map_err(|bad| unread(&bad, most))
+    to_bytes(body, most)
+        .await
+        .map_err(|bad| describe_read_error(&bad, most))
 }
 
-/// Reads a body whole, up to a size, and gives up on a client who takes longer.
-pub async fn read_with_timeout(patience: Duration, body: Body, most: usize) -> Result<Bytes> {
+/// Reads a whole body, up to a size, with a timeout.
+pub async fn read_with_timeout(timeout: Duration, body: Body, most: usize) -> Result<Bytes> {
     let mut reading = std::pin::pin!(read(body, most));
-    // A small body arrives with its head: then no timer is set.
+    // A small body arrives with its head: no timer is set then.
     match futures::poll!(&mut reading) {
         Poll::Ready(read) => read,
-        Poll::Pending => tokio::time::timeout(patience, reading)
+        Poll::Pending => tokio::time::timeout(timeout, reading)
             .await
             .unwrap_or_else(|_| Err(malformed("the body did not arrive in time"))),
     }
 }
 
-fn unread(bad: &axum::Error, most: usize) -> Error {
-    // The limit is told by an error of its own, somewhere among the causes.
+fn describe_read_error(bad: &axum::Error, most: usize) -> Error {
+    // Exceeding the limit is a separate error, somewhere in the chain of causes.
     let mut causes =
         std::iter::successors(Some(bad as &(dyn std::error::Error + 'static)), |cause| {
             cause.source()
@@ -43,7 +45,7 @@ fn unread(bad: &axum::Error, most: usize) -> Error {
     malformed(format!("the body did not arrive: {bad}"))
 }
 
-/// Reads a JSON object; no body at all is an empty one if that will do.
+/// Reads a JSON object. An empty body counts as an empty object if none is required.
 pub fn decode<T: DeserializeOwned>(headers: &HeaderMap, bytes: &[u8], required: bool) -> Result<T> {
     match bytes {
         b"" if required => Err(malformed("there is no body; send a JSON object")),
@@ -81,10 +83,10 @@ pub struct EmptyBody {}
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_millis(20);
+    const TIMEOUT: Duration = Duration::from_millis(20);
 
     #[tokio::test]
-    async fn a_large_body_is_told_from_a_broken_one() {
+    async fn a_large_body_is_distinguished_from_a_broken_one() {
         let large = read(Body::from("12345"), 4).await.unwrap_err();
         assert_eq!(large.code(), ErrorCode::TooLarge);
         assert_eq!(&read(Body::from("1234"), 4).await.unwrap()[..], b"1234");
@@ -94,21 +96,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_body_that_does_not_come_is_given_up() {
+    async fn a_body_that_does_not_arrive_times_out() {
         let never = futures::stream::pending::<Result<Bytes, std::io::Error>>();
-        let late = read_with_timeout(PATIENCE, Body::from_stream(never), 4).await;
+        let late = read_with_timeout(TIMEOUT, Body::from_stream(never), 4).await;
         let late = late.unwrap_err();
         assert_eq!(late.code(), ErrorCode::MalformedRequest);
         assert!(late.to_string().contains("in time"), "{late}");
     }
 
     #[test]
-    fn a_body_that_is_there_sets_no_timer() {
-        // Without a timer to set: one that is asked for would panic.
+    fn a_complete_body_sets_no_timer() {
+        // This runtime has no timers: setting one would panic.
         let runtime = tokio::runtime::Builder::new_current_thread()
             .build()
             .unwrap();
-        let read = runtime.block_on(read_with_timeout(PATIENCE, Body::from("1234"), 4));
+        let read = runtime.block_on(read_with_timeout(TIMEOUT, Body::from("1234"), 4));
         assert_eq!(&read.unwrap()[..], b"1234");
     }
 
@@ -131,7 +133,7 @@ mod tests {
         let other = Some(ErrorCode::UnsupportedMediaType);
         assert_eq!(code(&with("text/plain"), b"{}", true), other);
         assert_eq!(code(&none, b"{}", true), other);
-        // What is not there has no type.
+        // An empty body needs no Content-Type.
         assert_eq!(code(&none, b"", false), None);
         assert_eq!(code(&none, b"", true), Some(ErrorCode::MalformedRequest));
     }

@@ -1,5 +1,5 @@
-//! The head of a request: path, query string and `Idempotency-Key`, each
-//! refused with the place and the reason.
+//! Reads the head of a request: path, query string and `Idempotency-Key`. Errors name the
+//! field and the reason.
 
 use axum::extract::{FromRequestParts, Path, Query};
 use axum::http::request::Parts;
@@ -11,7 +11,7 @@ use serde::de::DeserializeOwned;
 
 use crate::problem::{ApiError, malformed};
 
-/// The texts between the slashes of a path that name something, in order.
+/// The parameters of a path, in order.
 pub async fn segments(parts: &mut Parts) -> Result<Vec<String>> {
     let Path(named) = Path::<Vec<(String, String)>>::from_request_parts(parts, &())
         .await
@@ -30,7 +30,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     }
 }
 
-/// Reads the query string of an address.
+/// Reads the query string of a URI.
 pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T> {
     let Query(params) = Query::try_from_uri(uri).map_err(|bad| {
         let source = std::error::Error::source(&bad).map(ToString::to_string);
@@ -42,7 +42,7 @@ pub fn query<T: DeserializeOwned>(uri: &Uri) -> Result<T> {
     Ok(params)
 }
 
-/// The name a request gives itself, as `Idempotency-Key`.
+/// The `Idempotency-Key` of a request.
 pub fn idempotency_key(headers: &HeaderMap) -> Result<Option<&str>> {
     let Some(value) = headers.get("idempotency-key") else {
         return Ok(None);
@@ -68,7 +68,7 @@ mod tests {
     use axum::http::HeaderValue;
 
     #[test]
-    fn a_request_may_name_itself() {
+    fn an_idempotency_key_is_checked() {
         let read = |value: &str| {
             let value = HeaderValue::from_str(value).unwrap();
             let headers = HeaderMap::from_iter([("idempotency-key".parse().unwrap(), value)]);
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn a_wrong_parameter_is_told_with_its_name() {
+    fn an_invalid_parameter_is_named() {
         #[derive(Debug, serde::Deserialize)]
         #[serde(deny_unknown_fields)]
         struct Wanted {

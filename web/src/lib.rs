@@ -1,12 +1,11 @@
-//! What the tenants' API and the admin API share at their edge.
+//! What the HTTP APIs for tenants and for operators have in common.
 //!
 //! ```text
 //!   request ──► head (path, query, Idempotency-Key) ──► body (read, decode)
-//!   answer  ◄── problem (an error, as RFC 9457 has it) · page (of a list)
-//!   openapi ── finishes an API's document, and shows it
+//!   response ◄── problem (an error, RFC 9457) · page (of a list)
+//!   openapi ──  completes an API's document and serves it
 //! ```
-//! Nothing here knows what either API is about, who may use it, or how long it
-//! waits for whom: that they say themselves.
+//! Nothing here depends on what an API does, who may use it, or its timeouts.
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 

@@ -1,5 +1,5 @@
-//! The OpenAPI document of an API: what is the same in every operation is
-//! added here, and the pages that show it are made.
+//! The OpenAPI document of an API: adds what all operations have in common, and serves the
+//! document and its page.
 
 use axum::routing::get;
 use axum::{Json, Router};
@@ -11,45 +11,43 @@ use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::problem::wrong_method;
 
-/// A status, and what it means.
+/// An HTTP status and its description.
 pub type StatusMeaning = (&'static str, &'static str);
 
-/// What any operation of any API may be refused with.
+/// The errors of all operations.
 const ALWAYS: &[StatusMeaning] = &[
     ("400", "The request cannot be read"),
     (
         "422",
-        "Something in the request cannot be; `errors` says what",
+        "A value in the request is not valid; `errors` says which",
     ),
-    ("500", "Something failed on our side"),
+    ("500", "An internal error"),
     (
         "503",
-        "Not possible right now; try again after `Retry-After`",
+        "Temporarily unavailable; try again after `Retry-After`",
     ),
 ];
-/// What an operation may be refused with that names something.
-const NAMING: &[StatusMeaning] = &[("404", "There is no such thing")];
-/// What an operation may be refused with that changes something.
+/// The errors of operations that name a record.
+const NAMING: &[StatusMeaning] = &[("404", "The record does not exist")];
+/// The errors of operations that change something.
 const CHANGING: &[StatusMeaning] = &[
-    ("409", "It contradicts what is there"),
+    ("409", "It contradicts the current state"),
     ("412", "It has changed since you read it"),
     ("413", "The body is too large"),
     ("415", "The body is not JSON"),
 ];
 
-/// What is an API's own in the document.
+/// The parts of the document that are specific to an API.
 pub struct ApiDescription {
-    /// How callers identify themselves: the scheme and its name.
+    /// The authentication scheme and its name.
     pub security: (&'static str, SecurityScheme),
-    /// What any of its operations may be refused with, beside what those of
-    /// all APIs may.
+    /// The errors of all its operations, in addition to those of all APIs.
     pub refusals: &'static [StatusMeaning],
-    /// Whether an operation names something that may not be there.
+    /// Whether an operation names a record that may not exist.
     pub names_something: fn(&Operation) -> bool,
 }
 
-/// Adds what is the same everywhere: how to identify oneself, and the
-/// problems that each kind of operation can answer with.
+/// Adds the authentication scheme, and the errors of each kind of operation.
 pub fn complete_document(mut document: OpenApi, edge: ApiDescription) -> OpenApi {
     let (name, scheme) = edge.security;
     let components = document.components.get_or_insert_default();
@@ -61,8 +59,8 @@ pub fn complete_document(mut document: OpenApi, edge: ApiDescription) -> OpenApi
             let lists = [Some(ALWAYS), Some(edge.refusals), naming, changing];
             for (status, meaning) in lists.into_iter().flatten().flatten() {
                 let answers = &mut operation.responses.responses;
-                let told = answers.entry((*status).to_owned());
-                told.or_insert_with(|| problem(meaning).into());
+                let response = answers.entry((*status).to_owned());
+                response.or_insert_with(|| problem(meaning).into());
             }
         }
     }
@@ -95,7 +93,7 @@ fn problem(meaning: &str) -> Response {
         .build()
 }
 
-/// Whether an operation has a parameter such as this.
+/// Whether an operation has a parameter that meets a condition.
 pub fn has_parameter(operation: &Operation, such: impl Fn(&Parameter) -> bool) -> bool {
     let mut parameters = operation.parameters.iter().flatten();
     parameters.any(|parameter| match parameter {
@@ -104,8 +102,8 @@ pub fn has_parameter(operation: &Operation, such: impl Fn(&Parameter) -> bool) -
     })
 }
 
-/// The document at `openapi.json` and its page at `docs/`, below a prefix. The
-/// page works without any network.
+/// Serves the document at `openapi.json` and its page at `docs/`, below a prefix. The page loads
+/// nothing from the network.
 pub fn document_routes<S: Clone + Send + Sync + 'static>(
     prefix: &str,
     document: OpenApi,
@@ -156,8 +154,8 @@ mod tests {
     }
 
     #[test]
-    fn operations_say_what_they_may_be_refused_with() {
-        let told = |method, operation| {
+    fn operations_list_their_errors() {
+        let errors = |method, operation| {
             let mut document = complete_document(document(method, operation), edge());
             answers(document.paths.paths.get_mut("/x").unwrap())
         };
@@ -169,17 +167,17 @@ mod tests {
             operation.parameters = Some(vec![id.build().into()]);
             operation
         };
-        let looks = told(HttpMethod::Get, Operation::new());
+        let looks = errors(HttpMethod::Get, Operation::new());
         assert_eq!(looks, "400 401 422 500 503");
-        assert_eq!(told(HttpMethod::Get, named()), "400 401 404 422 500 503");
+        assert_eq!(errors(HttpMethod::Get, named()), "400 401 404 422 500 503");
         assert_eq!(
-            told(HttpMethod::Put, named()),
+            errors(HttpMethod::Put, named()),
             "400 401 404 409 412 413 415 422 500 503"
         );
     }
 
     #[test]
-    fn what_an_operation_says_itself_stays() {
+    fn an_operations_own_responses_stay() {
         let mut operation = Operation::new();
         let own = ResponseBuilder::new().description("own").build();
         let answers = &mut operation.responses.responses;

@@ -1,4 +1,4 @@
-//! Lists, a page at a time.
+//! Paged lists and their cursors.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -13,13 +13,13 @@ use serde::Serialize;
 pub struct Page<T> {
     /// The items.
     items: Vec<T>,
-    /// What to send as `cursor` for the next page; `null` on the last one.
+    /// The `cursor` of the next page; `null` on the last page.
     next_cursor: Option<String>,
 }
 
 impl<T> Page<T> {
-    /// A page out of `limit + 1` items that were asked for: the one too many
-    /// tells that there is a next page.
+    /// Makes a page from up to `limit + 1` items: the extra item shows that there is a next
+    /// page.
     pub fn from_items<K: Display>(mut items: Vec<T>, limit: u32, key: impl Fn(&T) -> K) -> Self {
         let more = items.len() > limit as usize;
         items.truncate(limit as usize);
@@ -28,7 +28,7 @@ impl<T> Page<T> {
         Self { items, next_cursor }
     }
 
-    /// The same page with something made of each item.
+    /// The same page with each item mapped.
     pub fn map<U>(self, make: impl FnMut(T) -> U) -> Page<U> {
         Page {
             items: self.items.into_iter().map(make).collect(),
@@ -37,9 +37,9 @@ impl<T> Page<T> {
     }
 }
 
-/// The form of a cursor: opaque to callers, versioned for us.
+/// The prefix of a cursor: its version. Cursors are opaque to callers.
 const CURSOR: &str = "c1.";
-/// The longest text that a cursor holds.
+/// The longest text in a cursor.
 const CURSOR_BYTES_MAX: usize = 200;
 
 /// Writes a cursor.
@@ -47,7 +47,7 @@ pub fn cursor(after: impl Display) -> String {
     format!("{CURSOR}{after}")
 }
 
-/// Reads a cursor: after which item the page begins.
+/// Reads a cursor: the key of the item after which the page begins.
 pub fn parse_cursor<K: FromStr>(cursor: Option<&str>) -> Result<Option<K>> {
     let Some(text) = cursor else { return Ok(None) };
     let after = text
@@ -68,7 +68,7 @@ pub fn page_size(limit: Option<u32>) -> Result<u32> {
     page_size_within(limit, PAGE_ITEMS_DEFAULT, PAGE_ITEMS_MAX)
 }
 
-/// Reads a page size with bounds of its own.
+/// Reads a page size with its own bounds.
 pub fn page_size_within(limit: Option<u32>, default: u32, max: u32) -> Result<u32> {
     let limit = limit.unwrap_or(default);
     if (1..=max).contains(&limit) {
@@ -86,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_say_where_to_go_on() {
+    fn a_page_has_the_cursor_of_the_next_one() {
         let page = Page::from_items(vec![1, 2, 3], 2, |number| *number);
         assert_eq!(page.items, [1, 2]);
         let next = page.next_cursor.as_deref();
@@ -100,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_cursor_is_refused() {
+    fn invalid_cursors_are_refused() {
         assert_eq!(parse_cursor::<u32>(None).unwrap(), None);
         let long = cursor("1".repeat(CURSOR_BYTES_MAX + 1));
         for text in ["", "c1.", "2", "c2.2", &long] {

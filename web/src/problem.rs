@@ -1,4 +1,4 @@
-//! Errors on the wire: RFC 9457 problem documents.
+//! Error responses: RFC 9457 problem documents.
 
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{Html, IntoResponse, Response};
@@ -6,7 +6,7 @@ use ballast_domain::error::ErrorResponse;
 use ballast_domain::registry::RegistryError;
 use ballast_domain::{Error, ErrorCode};
 
-/// An [`Error`] as an HTTP answer. It is logged here, once, when it is ours.
+/// An [`Error`] as an HTTP response. An error of the server is logged here, once.
 #[derive(Debug)]
 pub struct ApiError(Box<Error>);
 
@@ -44,18 +44,18 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// A request that cannot be read.
+/// The error for a request that cannot be read.
 pub fn malformed(detail: impl Into<String>) -> Error {
     Error::new(ErrorCode::MalformedRequest, detail)
 }
 
-/// The answer to a method that a path does not take.
+/// The response to a method that a path does not support.
 pub async fn wrong_method() -> ApiError {
-    let detail = "the path is there, but it does not take this method";
+    let detail = "the path exists, but does not support this method";
     Error::new(ErrorCode::MethodNotAllowed, detail).into()
 }
 
-/// The page that a problem's `type` leads to; `None` for an unknown code.
+/// The page that a problem's `type` links to; `None` for an unknown code.
 pub fn catalogue_page(code: &str) -> Option<Response> {
     let code = ErrorCode::ALL.iter().find(|known| known.name() == code)?;
     let page = format!(

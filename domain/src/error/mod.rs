@@ -1,9 +1,8 @@
-//! What can go wrong at a public edge, in words that say what to do next.
+//! Errors of the public APIs, with texts that say what to do next.
 //!
-//! Inside, libraries have errors of their own. At the edge they become an
-//! [`Error`]: a stable [`ErrorCode`], what was wrong, where, and the next
-//! step. [`ProblemDocument`] is its RFC 9457 form; [`RecordKind::http_status`] is the one
-//! place where kinds become HTTP statuses.
+//! Libraries have their own error types. At the API they become an [`Error`]: a stable
+//! [`ErrorCode`], a detail, the invalid fields and the next step. [`ProblemDocument`] is
+//! its RFC 9457 form; [`ErrorCategory::http_status`] maps categories to HTTP statuses.
 
 mod code;
 mod problem;
@@ -14,10 +13,10 @@ use crate::registry::RegistryError;
 pub use code::{ErrorCategory, ErrorCode};
 pub use problem::{ErrorResponse, FieldProblem, ProblemDocument};
 
-/// A result whose error is fit to be shown.
+/// A result whose error can be sent to a caller.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// An error fit to be shown to whoever asked.
+/// An error that can be sent to a caller.
 #[derive(Debug)]
 pub struct Error {
     code: ErrorCode,
@@ -29,7 +28,7 @@ pub struct Error {
 }
 
 impl Error {
-    /// An error of this code; `detail` says what was wrong in this case.
+    /// An error with this code; `detail` says what is wrong in this case.
     pub fn new(code: ErrorCode, detail: impl Into<String>) -> Self {
         Self {
             code,
@@ -41,7 +40,7 @@ impl Error {
         }
     }
 
-    /// Something of ours failed. The cause is for the log, not for the caller.
+    /// An internal error. Its cause is logged and not sent to the caller.
     pub fn internal(
         doing: &str,
         source: impl Into<Box<dyn std::error::Error + Send + Sync>>,
@@ -51,7 +50,7 @@ impl Error {
         error
     }
 
-    /// One field of the request is wrong; `pointer` is a JSON pointer.
+    /// An invalid field of the request; `pointer` is a JSON pointer.
     pub fn invalid_field(pointer: &str, message: impl Into<String>) -> Self {
         let message = message.into();
         let place = pointer.trim_start_matches('/');
@@ -62,14 +61,14 @@ impl Error {
         Self::new(ErrorCode::InvalidField, detail).with_field(pointer, message)
     }
 
-    /// Says what to do next in this very case.
+    /// Sets the next step for this case, instead of the code's default.
     #[must_use]
     pub fn with_next_step(mut self, step: impl Into<String>) -> Self {
         self.next = Some(step.into());
         self
     }
 
-    /// Names a field that is wrong.
+    /// Adds an invalid field.
     #[must_use]
     pub fn with_field(mut self, pointer: &str, message: impl Into<String>) -> Self {
         self.fields.push(FieldProblem {
@@ -79,14 +78,14 @@ impl Error {
         self
     }
 
-    /// Says when to try again.
+    /// Sets the `Retry-After`.
     #[must_use]
     pub fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after_seconds = Some(seconds);
         self
     }
 
-    /// Adds the cause: for the log, not for the caller.
+    /// Sets the cause, which is logged and not sent to the caller.
     #[must_use]
     pub fn with_source(
         mut self,
@@ -101,12 +100,12 @@ impl Error {
         self.code
     }
 
-    /// When to try again, if that was said.
+    /// The `Retry-After`, if it is set.
     pub fn retry_after_seconds(&self) -> Option<u64> {
         self.retry_after_seconds
     }
 
-    /// The document that is sent.
+    /// The problem document of this error.
     pub fn problem(&self) -> ProblemDocument {
         ProblemDocument::new(
             self.code,
@@ -117,7 +116,7 @@ impl Error {
     }
 }
 
-/// The store being away is not the caller's fault and may pass.
+/// A failing store is temporary and not the caller's fault.
 impl From<RegistryError> for Error {
     fn from(source: RegistryError) -> Self {
         let mut error = Self::new(
@@ -141,8 +140,8 @@ impl std::error::Error for Error {
     }
 }
 
-/// `; did you mean "…"?` for the candidate nearest to `text`, or nothing when
-/// none is near.
+/// `; did you mean "…"?` with the candidate nearest to `text`, or an empty text if none is
+/// near.
 pub fn suggest_nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     candidates
         .into_iter()

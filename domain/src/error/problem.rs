@@ -1,38 +1,37 @@
-//! The RFC 9457 problem document: the one shape of every error answer.
+//! The RFC 9457 problem document: the body of every error response.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Error, ErrorCategory, ErrorCode};
 
-/// An error, as every API of Ballast answers it (`application/problem+json`).
+/// An error response of Ballast's APIs (`application/problem+json`).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[schema(as = Problem)]
 pub struct ProblemDocument {
-    /// Where this kind of problem is explained, relative to the server.
+    /// The page that explains this kind of problem, relative to the server.
     #[serde(rename = "type")]
     #[schema(example = "/problems/tenant-not-found")]
     pub kind: String,
-    /// What kind of problem it is, in a few words.
+    /// The kind of problem in a few words.
     pub title: String,
     /// The HTTP status.
     pub status: u16,
     /// The stable code: what programs compare.
     #[schema(example = "tenant-not-found")]
     pub code: String,
-    /// What was wrong this time.
+    /// What is wrong in this case.
     pub detail: String,
     /// What to do next.
     pub next: String,
-    /// The fields that were wrong.
+    /// The invalid fields.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub errors: Vec<FieldProblem>,
 }
 
-/// One field that was wrong.
+/// An invalid field.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct FieldProblem {
-    /// Where it is: a JSON pointer into the body, or `?name` for a query
-    /// parameter.
+    /// A JSON pointer into the body, or `?name` for a query parameter.
     #[schema(example = "/weight")]
     pub pointer: String,
     /// What is wrong with it.
@@ -58,7 +57,7 @@ impl ProblemDocument {
     }
 }
 
-/// A problem as an HTTP answer, for whatever server sends it.
+/// An error as an HTTP response, independent of the HTTP framework.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ErrorResponse {
     /// The HTTP status.
@@ -70,7 +69,7 @@ pub struct ErrorResponse {
 }
 
 impl Error {
-    /// This error as an HTTP answer.
+    /// This error as an HTTP response.
     pub fn to_http(&self) -> ErrorResponse {
         let problem = self.problem();
         let mut headers = vec![
@@ -90,15 +89,14 @@ impl Error {
         }
     }
 
-    /// What the log should say of it when it is ours to mend: the cause and
-    /// its own causes, in one line.
+    /// The line to log if it is an error of the server: the chain of causes.
     pub fn log_line(&self) -> Option<String> {
         if !matches!(self.code(), ErrorCode::Internal | ErrorCode::Unavailable) {
             return None;
         }
         let causes = std::iter::successors(std::error::Error::source(self), |error| error.source());
         let line: Vec<String> = causes.map(ToString::to_string).collect();
-        // Being away for a moment is no cause for alarm by itself.
+        // "Unavailable" without a cause is not worth logging.
         let silent = line.is_empty() && self.code() == ErrorCode::Unavailable;
         (!silent).then(|| line.join(": "))
     }

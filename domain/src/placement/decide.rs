@@ -1,4 +1,4 @@
-//! The verdict: where a slice belongs, and why.
+//! Decides where a slice belongs, and why.
 
 use super::fleet::{PlacementFleet, PlacementShard, PlacementSubject};
 use super::score::{draw, might_exceed, score};
@@ -8,15 +8,15 @@ use crate::residency::RegionFit;
 use crate::shard::Pressure;
 use crate::tenant::Pin;
 
-/// Where a slice belongs.
+/// The decision where a slice belongs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlacementDecision {
-    /// The shard; `None` when the rules leave none.
+    /// The shard; `None` if no shard may hold the slice.
     pub shard_id: Option<ShardId>,
-    /// Why that one.
+    /// The reason.
     pub why: PlacementReason,
-    /// For a slice that is placed anew: shards that score higher by weight
-    /// alone but were passed over because they are filling up or full.
+    /// For a slice that is placed: the shards that score higher by weight alone, but were
+    /// passed over because they are busy or full.
     pub passed_over: Vec<ShardId>,
 }
 
@@ -25,13 +25,13 @@ pub struct PlacementDecision {
 pub enum PlacementReason {
     /// An operator pinned it there.
     Pinned,
-    /// It is there, and no eligible shard outscores it.
+    /// It stays: no eligible shard outscores its current one.
     Stays,
-    /// Its tenant is closed: it waits there to be purged.
+    /// Its tenant is closed: it stays until it is purged.
     Closed,
     /// It has the highest score of the eligible shards.
     HighestScore,
-    /// The shard it is on may no longer hold it.
+    /// Its current shard may no longer hold it.
     MustLeave,
     /// No shard may hold it.
     NoneEligible,
@@ -39,8 +39,8 @@ pub enum PlacementReason {
 
 /// Decides where a slice belongs.
 ///
-/// Placing twice is placing once: applied to its own result in an unchanged
-/// fleet it answers [`PlacementReason::Stays`].
+/// It is idempotent: applied to its own result in an unchanged fleet it returns
+/// [`PlacementReason::Stays`].
 pub fn decide(fleet: &PlacementFleet, subject: &PlacementSubject) -> PlacementDecision {
     if subject.closed && subject.current.is_some() {
         return PlacementDecision {
@@ -62,13 +62,13 @@ pub fn decide(fleet: &PlacementFleet, subject: &PlacementSubject) -> PlacementDe
     }
 }
 
-/// The pinned shard, if there is one and the rules allow it.
+/// The pinned shard, if there is one and it has no veto.
 fn pinned<'a>(fleet: &'a PlacementFleet, subject: &PlacementSubject) -> Option<&'a PlacementShard> {
     let Pin { shard_id, .. } = subject.pin.as_ref()?;
     eligible(fleet.get(shard_id)?, subject).map(|(shard, _)| shard)
 }
 
-/// The shard that holds the slice, if the rules still allow it to.
+/// The shard that holds the slice, if it has no veto.
 fn holder<'a>(
     fleet: &'a PlacementFleet,
     subject: &PlacementSubject,
@@ -84,10 +84,9 @@ fn eligible<'a>(
     (!is_vetoed(shard, subject, standing)).then_some((shard, standing))
 }
 
-/// A placed slice leaves only for an eligible shard that outscores its holder
-/// by weight alone, or that stands in its home region when the holder does
-/// not. Pressure plays no part, and shards it once passed over do not attract
-/// it: so neither filling up nor emptying ever moves a tenant.
+/// A placed slice leaves only for an eligible shard that outscores its holder by weight
+/// alone, or that is in the home region if the holder is not. Pressure has no effect, and
+/// shards that it passed over do not attract it. So changes of load never move a tenant.
 fn stay_or_go(
     fleet: &PlacementFleet,
     subject: &PlacementSubject,
@@ -115,8 +114,8 @@ fn stay_or_go(
     }
 }
 
-/// A slice without a holder goes to the highest score, where a shard that is
-/// filling up counts with a part of its weight.
+/// A slice without a holder goes to the shard with the highest score. A busy shard counts
+/// with a part of its weight.
 fn place(fleet: &PlacementFleet, subject: &PlacementSubject) -> PlacementDecision {
     let mut best: Option<BestShard<'_>> = None;
     for shard in fleet.shards() {
@@ -144,11 +143,9 @@ fn place(fleet: &PlacementFleet, subject: &PlacementSubject) -> PlacementDecisio
     }
 }
 
-/// The shards that would have won by weight alone, had they not been filling
-/// up or full: room that they have later does not attract the slice. (A shard
-/// of better standing does, once it has room: home is where it belongs.) A calm
-/// shard with room is never among them: it was weighed with all its weight,
-/// and lost.
+/// The shards that would have won by weight alone if they had not been busy or full. When
+/// they have room later they do not attract the slice. (A shard in a better region does.) A
+/// calm shard with room is never among them, because it was scored with its full weight.
 fn passed_over(
     fleet: &PlacementFleet,
     subject: &PlacementSubject,
@@ -170,8 +167,8 @@ fn passed_over(
         .collect()
 }
 
-/// The best shard seen so far: the better standing first, then the score,
-/// then (never seen in practice) the lower id, which comes first in a fleet.
+/// The best shard so far: by region fit, then by score, then (never in practice) by the
+/// lower id, which comes first in a fleet.
 struct BestShard<'a> {
     shard: &'a PlacementShard,
     standing: RegionFit,
@@ -192,8 +189,8 @@ impl<'a> BestShard<'a> {
     fn challenge(&mut self, shard: &'a PlacementShard, subject: &PlacementSubject, weight: f64) {
         let draw = draw(subject.hash, shard.hash);
         let might_win = might_exceed(weight, draw, self.score);
-        // Numbers before names: nothing stands better than home, so most
-        // shards are out of it before their region is even looked at.
+        // Compare numbers before names: no fit is better than home, so most shards are ruled
+        // out before their region is compared.
         if !might_win && self.standing == RegionFit::Home {
             return;
         }

@@ -1,5 +1,5 @@
-//! The explanation: every shard with its score, what vetoed it, who pinned
-//! it, by how much the winner won, and what would change the verdict.
+//! Explains a placement: every shard with its score, its vetoes and pin, the margin of the
+//! winner, and the changes that would move the slice.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,29 +17,28 @@ use crate::tenant::Pin;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
-    /// Whose slice.
+    /// The tenant.
     #[serde(rename = "tenantID")]
     pub tenant_id: TenantId,
-    /// Which of its slices.
+    /// The tenant's slice.
     pub slice: u32,
-    /// The shard it is on.
+    /// The shard that the slice is on.
     #[serde(rename = "shardID")]
     pub shard_id: Option<ShardId>,
-    /// The shard it belongs on; differs from `shardID` while a move is due.
+    /// The shard that it belongs on; differs from `shardID` while a move is due.
     #[serde(rename = "preferredShardID")]
     pub preferred_shard_id: Option<ShardId>,
     /// Why it belongs there, in a sentence.
     pub because: String,
-    /// By how much the preferred shard's score exceeds that of the best other
-    /// one; `null` when no other shard may hold the slice. Negative when a pin
-    /// or a rule, not the score, decided.
+    /// The difference between the scores of the preferred shard and the runner-up; `null` if
+    /// no other shard may hold the slice. Negative if a pin or a rule decided.
     pub margin: Option<f64>,
-    /// The best other shard: the margin is the distance to it.
+    /// The best other shard, to which the margin refers.
     #[serde(rename = "runnerUpShardID")]
     pub runner_up_shard_id: Option<ShardId>,
-    /// Every shard, those that may hold it first, then by score.
+    /// All shards: first those that may hold the slice, then by score.
     pub shards: Vec<ShardExplanation>,
-    /// What would move it: each is true when tried.
+    /// Changes that would move it; each was tried on a copy of the fleet.
     pub would_move: Vec<WouldMove>,
 }
 
@@ -48,36 +47,36 @@ pub struct Explanation {
 #[serde(rename_all = "camelCase")]
 #[schema(as = ShardExplained)]
 pub struct ShardExplanation {
-    /// Which shard.
+    /// The shard.
     #[serde(rename = "shardID")]
     pub shard_id: ShardId,
     /// Its score for this slice: weight / -ln(draw).
     pub score: f64,
-    /// The number in (0, 1) it drew for this slice.
+    /// The number in (0, 1) that it drew for this slice.
     pub draw: f64,
     /// Its capacity weight.
     pub weight: f64,
-    /// Where it stands.
+    /// Its region.
     pub region: RegionId,
     /// Its tags.
     pub zones: Vec<ZoneId>,
     /// Its state.
     pub state: ShardState,
-    /// Whether it is filling up. Counts only when a slice is placed anew.
+    /// Whether it is calm or busy. This counts only when a slice is placed.
     pub pressure: Pressure,
     /// How many slices it holds.
     pub slices: u64,
     /// How many it may hold.
     pub max_slices: u64,
-    /// Why it may not hold this slice; empty when it may.
+    /// Why it may not hold this slice; empty if it may.
     pub vetoes: Vec<Veto>,
-    /// Who pinned the slice to it, if someone did.
+    /// The pin to this shard, if there is one.
     pub pinned: Option<Pin>,
-    /// The slice was placed while this shard was filling up or full, so it was
-    /// passed over then and does not attract the slice now.
+    /// Whether it was passed over when the slice was placed, because it was busy or full; it
+    /// does not attract the slice now.
     pub passed_over: bool,
-    /// It stands in an approved secondary region: it is used only while no
-    /// home shard can be.
+    /// Whether it is in an approved secondary region: it is used only while no shard of the
+    /// home region can be.
     pub secondary: bool,
 }
 
@@ -87,7 +86,7 @@ pub fn explain(fleet: &PlacementFleet, subject: &PlacementSubject) -> Explanatio
     let mut shards: Vec<_> = fleet
         .shards()
         .iter()
-        .map(|shard| explained(shard, subject))
+        .map(|shard| explain_shard(shard, subject))
         .collect();
     shards.sort_by(|one, two| {
         let rank = |shard: &ShardExplanation| (!shard.vetoes.is_empty(), shard.secondary);
@@ -109,7 +108,7 @@ pub fn explain(fleet: &PlacementFleet, subject: &PlacementSubject) -> Explanatio
         slice: subject.slice,
         shard_id: subject.current.clone(),
         preferred_shard_id: verdict.shard_id.clone(),
-        because: because(fleet, subject, &verdict),
+        because: describe_reason(fleet, subject, &verdict),
         margin,
         runner_up_shard_id: runner_up.map(|shard| shard.shard_id.clone()),
         would_move: would_move(fleet, subject, &verdict, &shards),
@@ -117,7 +116,7 @@ pub fn explain(fleet: &PlacementFleet, subject: &PlacementSubject) -> Explanatio
     }
 }
 
-fn explained(shard: &PlacementShard, subject: &PlacementSubject) -> ShardExplanation {
+fn explain_shard(shard: &PlacementShard, subject: &PlacementSubject) -> ShardExplanation {
     let draw = draw(subject.hash, shard.hash);
     ShardExplanation {
         shard_id: shard.id.clone(),
@@ -137,7 +136,7 @@ fn explained(shard: &PlacementShard, subject: &PlacementSubject) -> ShardExplana
     }
 }
 
-fn because(
+fn describe_reason(
     fleet: &PlacementFleet,
     subject: &PlacementSubject,
     verdict: &PlacementDecision,

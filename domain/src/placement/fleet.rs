@@ -1,4 +1,4 @@
-//! The inputs of a placement: all shards at one revision, and one slice.
+//! The inputs of a placement: the shards of a fleet at one revision, and one slice.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use crate::residency::Residency;
 use crate::shard::{Pressure, Shard, ShardState};
 use crate::tenant::{Pin, Tenant, TenantStatus};
 
-/// A shard as placement sees it.
+/// A shard, as placement needs it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlacementShard {
-    /// Which shard.
+    /// Its id.
     pub id: ShardId,
     /// The hash of its name.
     pub hash: u64,
-    /// Where it stands.
+    /// Its region.
     pub region: RegionId,
     /// Its tags.
     pub zones: Vec<ZoneId>,
     /// Its capacity weight.
     pub weight: f64,
-    /// Whether it takes slices.
+    /// Its state.
     pub state: ShardState,
-    /// Whether it is filling up.
+    /// Whether it is calm or busy.
     pub pressure: Pressure,
     /// How many slices it holds.
     pub slices: u64,
@@ -33,7 +33,7 @@ pub struct PlacementShard {
 }
 
 impl PlacementShard {
-    /// The view of a shard that holds so many slices.
+    /// A shard that holds this many slices.
     pub fn new(shard: &Shard, slices: u64) -> Self {
         Self {
             hash: shard_hash(&shard.shard_id),
@@ -48,13 +48,13 @@ impl PlacementShard {
         }
     }
 
-    /// How full it is: 1 is at its density limit.
+    /// Its share of the density limit: 1 is full.
     pub fn utilisation(&self) -> f64 {
         self.slices as f64 / self.max_slices.max(1) as f64
     }
 }
 
-/// All shards at one revision of the fleet, in the order of their ids.
+/// The shards of a fleet at one revision, in the order of their ids.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct PlacementFleet {
     shards: Vec<PlacementShard>,
@@ -89,12 +89,12 @@ impl PlacementFleet {
 
     /// One shard.
     pub fn get(&self, id: &ShardId) -> Option<&PlacementShard> {
-        self.place_of(id).map(|place| &self.shards[place])
+        self.position(id).map(|place| &self.shards[place])
     }
 
-    /// One shard, to be changed: for what-if questions.
+    /// One shard, mutable: for what-if questions.
     pub fn get_mut(&mut self, id: &ShardId) -> Option<&mut PlacementShard> {
-        self.place_of(id).map(|place| &mut self.shards[place])
+        self.position(id).map(|place| &mut self.shards[place])
     }
 
     /// This fleet with one more shard, or with a shard replaced.
@@ -114,33 +114,33 @@ impl PlacementFleet {
         self
     }
 
-    pub(super) fn place_of(&self, id: &ShardId) -> Option<usize> {
+    pub(super) fn position(&self, id: &ShardId) -> Option<usize> {
         self.shards.binary_search_by(|shard| shard.id.cmp(id)).ok()
     }
 }
 
-/// One slice, with all that decides where it may be.
+/// A slice, with everything that decides where it belongs.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlacementSubject {
-    /// Whose slice.
+    /// Its tenant.
     pub tenant_id: TenantId,
     /// Its number.
     pub slice: u32,
     /// The hash of its name.
     pub hash: u64,
-    /// The tenant's home.
+    /// The tenant's home region.
     pub home_region: RegionId,
-    /// Where else it may be.
+    /// The tenant's residency policy.
     pub residency: Residency,
-    /// The tags it requires.
+    /// The tags that it requires of a shard.
     pub zones: Vec<ZoneId>,
-    /// Where an operator wants it.
+    /// The tenant's pin.
     pub pin: Option<Pin>,
-    /// Where it is; `None` before it is placed.
+    /// Its current shard; `None` before it is placed.
     pub current: Option<ShardId>,
-    /// The shards it passed over when it was placed.
+    /// The shards that were passed over when it was placed.
     pub passed_over: Vec<ShardId>,
-    /// Its tenant is closed: it waits where it is to be purged.
+    /// Whether its tenant is closed: it then stays until it is purged.
     pub closed: bool,
 }
 
@@ -155,7 +155,7 @@ impl PlacementSubject {
         })
     }
 
-    /// The slice as if it were to be placed for the first time.
+    /// The slice as if it had not been placed yet.
     pub fn unplaced(tenant: &Tenant, slice: u32) -> Self {
         Self {
             tenant_id: tenant.tenant_id.clone(),

@@ -1,4 +1,5 @@
-//! Where a slice belongs: weighted rendezvous hashing under hard rules.
+//! Placement: decides where a slice belongs, by weighted rendezvous hashing under hard
+//! rules.
 //!
 //! ```text
 //!   fleet + subject ──► veto ──► score ──► verdict ──► explanation
@@ -6,16 +7,14 @@
 //! ```
 //! Everything here is a pure function of the [`PlacementFleet`] and the [`PlacementSubject`].
 //!
-//! * Each shard draws a number from the slice's name and its own
-//!   ([`score()`]); the highest weighted draw wins. Adding a shard moves only
-//!   what it wins, in proportion to its weight; removing one moves only what
-//!   it held.
+//! * Each shard draws a number from the slice's name and its own ([`score()`]); the highest
+//!   weighted draw wins. Adding a shard moves only the slices that it wins, in proportion to
+//!   its weight. Removing a shard moves only its own slices.
 //! * Rules come before scores ([`veto`]): region by residency, zones, state,
 //!   density.
-//! * A *new* slice prefers calm shards to busy ones. A *placed* slice ignores
-//!   that preference and remembers the shards it passed over ([`decide()`]), so
-//!   filling up never makes a tenant move and a tenant that was just placed
-//!   is never asked to move at once.
+//! * A *new* slice prefers calm shards to busy ones. A *placed* slice ignores that
+//!   preference and remembers the shards that were passed over ([`decide()`]). So changes of
+//!   load never move a tenant, and a tenant that was just placed does not move at once.
 
 mod decide;
 mod explain;

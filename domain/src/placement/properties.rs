@@ -131,7 +131,7 @@ proptest! {
     }
 
     #[test]
-    fn filling_up_and_emptying_move_nobody(
+    fn changes_of_load_move_no_tenant(
         fleet in any_fleet(), subject in any_subject(), pressures in prop::collection::vec(any::<bool>(), 24),
     ) {
         let before = placed(&fleet, subject);
@@ -150,20 +150,20 @@ proptest! {
 
     #[test]
     fn no_rule_is_ever_broken(fleet in any_fleet(), subject in any_subject()) {
-        let told = explain(&fleet, &subject);
-        if let Some(winner) = &told.preferred_shard_id {
-            let winner = told.shards.iter().find(|shard| shard.shard_id == *winner).unwrap();
+        let explanation = explain(&fleet, &subject);
+        if let Some(winner) = &explanation.preferred_shard_id {
+            let winner = explanation.shards.iter().find(|shard| shard.shard_id == *winner).unwrap();
             prop_assert!(winner.vetoes.is_empty());
         } else {
-            prop_assert!(told.shards.iter().all(|shard| !shard.vetoes.is_empty()));
+            prop_assert!(explanation.shards.iter().all(|shard| !shard.vetoes.is_empty()));
         }
     }
 
     #[test]
-    fn what_would_move_it_moves_it(fleet in any_fleet(), subject in any_subject()) {
+    fn reported_changes_do_move_the_slice(fleet in any_fleet(), subject in any_subject()) {
         let subject = placed(&fleet, subject);
-        let told = explain(&fleet, &subject);
-        for would in &told.would_move {
+        let explanation = explain(&fleet, &subject);
+        for would in &explanation.would_move {
             let (mut fleet, mut subject) = (fleet.clone(), subject.clone());
             would.change.apply(&mut fleet, &mut subject.pin).unwrap();
             let then = decide(&fleet, &subject).shard_id;
@@ -173,15 +173,15 @@ proptest! {
     }
 }
 
-/// A slice on an active shard with an eligible rival is told at least the two
+/// A slice on an active shard with an eligible rival lists at least the two
 /// weights and the drain that would move it.
 #[test]
 fn there_is_always_something_that_would_move_it() {
     let fleet = PlacementFleet::new((0..4).map(|n| shard(n, 1.0)).collect());
     for n in 0..1_000 {
-        let told = explain(&fleet, &placed(&fleet, subject(n)));
-        assert!(told.would_move.len() >= 3, "{told:#?}");
-        assert!(told.margin.unwrap() > 0.0);
+        let explanation = explain(&fleet, &placed(&fleet, subject(n)));
+        assert!(explanation.would_move.len() >= 3, "{explanation:#?}");
+        assert!(explanation.margin.unwrap() > 0.0);
     }
 }
 

@@ -1,21 +1,21 @@
-//! The draw: how much a shard wants a slice.
+//! Draws and scores of rendezvous hashing.
 //!
-//! The slice's name is hashed once and each shard's name once, when the fleet
-//! is built; a draw mixes the two 64-bit numbers. So a placement costs a few
-//! nanoseconds per shard, whatever the length of the names.
+//! The name of the slice is hashed once, and the name of each shard when the fleet is built.
+//! A draw mixes these two 64-bit numbers, so a placement costs a few nanoseconds per shard,
+//! whatever the length of the names.
 
 use xxhash_rust::xxh3::xxh3_64_with_seed;
 
 use crate::id::{ShardId, TenantId};
 
-/// Changing a seed moves every tenant: they are part of the format.
+/// The seeds are part of the format: changing one would move every tenant.
 const SLICE_SEED: u64 = 0x0062_616c_6c61_7374;
 const SHARD_SEED: u64 = 0x7368_6172_6400_0001;
 
 /// The hash of a slice's name.
 pub fn slice_hash(tenant: &TenantId, slice: u32) -> u64 {
-    // The number is mixed in afterwards, so that no pair of names and numbers
-    // can be written in the same way.
+    // The number is mixed in separately, so that no two pairs of name and number give the
+    // same input.
     let name = xxh3_64_with_seed(tenant.as_str().as_bytes(), SLICE_SEED);
     if slice == 0 {
         name
@@ -28,22 +28,22 @@ pub(super) fn shard_hash(shard: &ShardId) -> u64 {
     xxh3_64_with_seed(shard.as_str().as_bytes(), SHARD_SEED)
 }
 
-/// A number in (0, 1) that depends on the slice and the shard alone.
+/// A number in (0, 1) that depends only on the slice and the shard.
 pub fn draw(slice: u64, shard: u64) -> f64 {
     let bits = mix(slice ^ shard) >> 11;
     // Half a step up: never 0, never 1, so its logarithm is finite and < 0.
     (bits as f64 + 0.5) * (1.0 / (1u64 << 53) as f64)
 }
 
-/// The weighted score of a draw: `weight / -ln(draw)`. The highest of several
-/// such scores falls on each shard in proportion to its weight.
+/// The weighted score of a draw: `weight / -ln(draw)`. Each shard has the highest score with
+/// a probability in proportion to its weight.
 pub fn score(weight: f64, draw: f64) -> f64 {
     weight / -draw.ln()
 }
 
-/// Whether the score of this weight and draw might exceed `best`. Cheap, and
-/// never wrongly false: `-ln(x) ≥ 1 - x`, so `weight / (1 - draw)` is an upper
-/// bound of the score. It spares most shards their logarithm.
+/// Whether the score of this weight and draw might exceed `best`. This is cheap and never
+/// wrongly false: `-ln(x) ≥ 1 - x`, so `weight / (1 - draw)` is an upper bound of the score.
+/// It avoids the logarithm for most shards.
 pub(super) fn might_exceed(weight: f64, draw: f64, best: f64) -> bool {
     weight > best * (1.0 - draw)
 }

@@ -1,4 +1,4 @@
-//! The hard rules: why a shard may not hold a slice, however high its score.
+//! The hard rules: vetoes against a shard, whatever its score.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,19 +9,19 @@ use crate::shard::ShardState;
 /// Why a shard may not hold a slice.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 pub struct Veto {
-    /// Which rule.
+    /// The rule.
     pub code: VetoCode,
-    /// The rule applied to this case, in words.
+    /// Why the rule applies, in words.
     pub message: String,
 }
 
-/// Which rule forbids it.
+/// A rule that forbids a shard.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub enum VetoCode {
     /// The residency policy does not allow the region.
     Region,
-    /// The shard carries none of the required zones.
+    /// The shard has none of the required zones.
     Zone,
     /// The shard is draining or down.
     State,
@@ -29,7 +29,7 @@ pub enum VetoCode {
     Density,
 }
 
-/// Whether any rule forbids it: the same rules as [`vetoes`], without words.
+/// Whether any rule forbids the shard: the same rules as [`vetoes`], without the texts.
 pub(super) fn is_vetoed(
     shard: &PlacementShard,
     subject: &PlacementSubject,
@@ -38,7 +38,7 @@ pub(super) fn is_vetoed(
     is_vetoed_even_if_empty(shard, subject, standing) || is_full(shard, subject)
 }
 
-/// Whether a rule other than the density limit forbids it.
+/// Whether a rule other than the density limit forbids the shard.
 pub(super) fn is_vetoed_even_if_empty(
     shard: &PlacementShard,
     subject: &PlacementSubject,
@@ -49,9 +49,8 @@ pub(super) fn is_vetoed_even_if_empty(
         || lacks_zone(shard, subject)
 }
 
-/// How a shard's region stands to a slice, if the shard may hold it once it has
-/// room; `None` when a rule other than the density limit forbids it. Whoever
-/// plans for many slices at once asks this, and keeps count of the room itself.
+/// How well a shard's region fits a slice; `None` if a rule other than the density limit
+/// forbids the shard. For planners of many slices, which count the free room themselves.
 pub fn region_fit_unless_vetoed(
     shard: &PlacementShard,
     subject: &PlacementSubject,
@@ -60,7 +59,7 @@ pub fn region_fit_unless_vetoed(
     (!is_vetoed_even_if_empty(shard, subject, standing)).then_some(standing)
 }
 
-/// Every rule that forbids it, in words.
+/// Every rule that forbids the shard, with a text.
 pub fn vetoes(shard: &PlacementShard, subject: &PlacementSubject) -> Vec<Veto> {
     let mut found = Vec::new();
     let mut add = |code, message| found.push(Veto { code, message });
@@ -70,7 +69,7 @@ pub fn vetoes(shard: &PlacementShard, subject: &PlacementSubject) -> Vec<Veto> {
         add(
             VetoCode::Region,
             format!(
-                "stands in {}; {policy} residency with home {home} forbids it",
+                "is in {}; {policy} residency with home {home} forbids it",
                 shard.region
             ),
         );
@@ -79,8 +78,8 @@ pub fn vetoes(shard: &PlacementShard, subject: &PlacementSubject) -> Vec<Veto> {
         add(
             VetoCode::Zone,
             format!(
-                "carries none of the required zones {}",
-                listed(&subject.zones)
+                "has none of the required zones {}",
+                list_zones(&subject.zones)
             ),
         );
     }
@@ -106,12 +105,12 @@ fn lacks_zone(shard: &PlacementShard, subject: &PlacementSubject) -> bool {
     !subject.zones.is_empty() && !subject.zones.iter().any(|zone| shard.zones.contains(zone))
 }
 
-/// A full shard takes no further slice; it does not push out those it has.
+/// A full shard takes no more slices, but keeps those that it has.
 fn is_full(shard: &PlacementShard, subject: &PlacementSubject) -> bool {
     shard.slices >= shard.max_slices && subject.current.as_ref() != Some(&shard.id)
 }
 
-fn listed(zones: &[crate::ZoneId]) -> String {
+fn list_zones(zones: &[crate::ZoneId]) -> String {
     let names: Vec<&str> = zones.iter().map(|zone| zone.as_str()).collect();
     names.join(", ")
 }

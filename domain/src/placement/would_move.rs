@@ -1,6 +1,5 @@
-//! Counterfactuals: which single change would take a slice elsewhere, worked
-//! out from the scores and then tried on a copy of the fleet. What is said
-//! here has been seen to be true.
+//! Counterfactuals: which single change would move a slice. Candidates are computed from the
+//! scores and then tried on a copy of the fleet, so every reported change is verified.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,22 +11,22 @@ use crate::id::ShardId;
 use crate::shard::ShardState;
 use crate::tenant::Pin;
 
-/// How many rivals are asked what weight they would need.
+/// For how many rivals the required weight is computed.
 const RIVALS: usize = 3;
 
-/// One change, and where the slice would belong after it.
+/// A change, and where the slice would belong after it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct WouldMove {
     /// The change.
     #[serde(flatten)]
     pub change: PlacementChange,
-    /// Where the slice would belong then.
+    /// The shard that the slice would belong on.
     #[serde(rename = "toShardID")]
     pub to_shard_id: ShardId,
     /// The change in a sentence.
     pub sentence: String,
-    /// The command that makes the change; empty when nothing need be done.
+    /// The command that makes the change; empty if none is needed.
     pub command: String,
 }
 
@@ -36,11 +35,11 @@ pub struct WouldMove {
 #[serde(tag = "change", rename_all = "camelCase")]
 #[schema(as = Change)]
 pub enum PlacementChange {
-    /// Nothing: it is due to move already.
+    /// None: the slice is already due to move.
     None,
     /// Another weight for a shard.
     Weight {
-        /// Which shard.
+        /// The shard.
         #[serde(rename = "shardID")]
         shard_id: ShardId,
         /// Its weight now.
@@ -50,13 +49,13 @@ pub enum PlacementChange {
     },
     /// Another state for a shard.
     State {
-        /// Which shard.
+        /// The shard.
         #[serde(rename = "shardID")]
         shard_id: ShardId,
         /// Its new state.
         to: ShardState,
     },
-    /// Taking the pin away.
+    /// Removing the pin.
     Unpin,
 }
 
@@ -67,7 +66,7 @@ pub(super) fn would_move(
     shards: &[ShardExplanation],
 ) -> Vec<WouldMove> {
     let Some(preferred) = &verdict.shard_id else {
-        // Nowhere to be: what would give it a place?
+        // No shard may hold it: try to bring shards back into service.
         return shards
             .iter()
             .filter(|shard| shard.state != ShardState::Active)
@@ -77,7 +76,7 @@ pub(super) fn would_move(
                     shard_id: shard.shard_id.clone(),
                     to: ShardState::Active,
                 };
-                tried(fleet, subject, None, change)
+                try_change(fleet, subject, None, change)
             })
             .collect();
     };
@@ -90,14 +89,14 @@ pub(super) fn would_move(
         found.push(WouldMove {
             change: PlacementChange::None,
             to_shard_id: preferred.clone(),
-            sentence: format!("it is due to move to {preferred} already"),
+            sentence: format!("it is already due to move to {preferred}"),
             command: String::new(),
         });
     }
     found.extend(
         candidates(subject, preferred, shards)
             .into_iter()
-            .filter_map(|change| tried(fleet, subject, Some(preferred), change)),
+            .filter_map(|change| try_change(fleet, subject, Some(preferred), change)),
     );
     found
 }
@@ -149,9 +148,9 @@ fn candidates(
     changes
 }
 
-/// Tries a change on a copy; `None` when it is out of bounds or changes
-/// nothing.
-fn tried(
+/// Tries a change on a copy of the fleet; `None` if it is out of bounds or does not move the
+/// slice.
+fn try_change(
     fleet: &PlacementFleet,
     subject: &PlacementSubject,
     preferred: Option<&ShardId>,
@@ -163,7 +162,7 @@ fn tried(
     let to_shard_id = decide(&fleet, &subject)
         .shard_id
         .filter(|to| Some(to) != preferred)?;
-    let (sentence, command) = words(&change, &subject, &to_shard_id);
+    let (sentence, command) = describe_change(&change, &subject, &to_shard_id);
     Some(WouldMove {
         change,
         to_shard_id,
@@ -173,7 +172,7 @@ fn tried(
 }
 
 impl PlacementChange {
-    /// Makes the change; `None` when it cannot be made.
+    /// Applies the change; `None` if that is not possible.
     pub fn apply(&self, fleet: &mut PlacementFleet, pin: &mut Option<Pin>) -> Option<()> {
         match self {
             Self::None => {}
@@ -190,7 +189,11 @@ impl PlacementChange {
     }
 }
 
-fn words(change: &PlacementChange, subject: &PlacementSubject, to: &ShardId) -> (String, String) {
+fn describe_change(
+    change: &PlacementChange,
+    subject: &PlacementSubject,
+    to: &ShardId,
+) -> (String, String) {
     match change {
         PlacementChange::None => (String::new(), String::new()),
         PlacementChange::Weight {
@@ -220,7 +223,7 @@ fn words(change: &PlacementChange, subject: &PlacementSubject, to: &ShardId) -> 
             format!("ballast shard state {shard_id} {}", state.name()),
         ),
         PlacementChange::Unpin => (
-            format!("take the pin away: it goes to {to}"),
+            format!("remove the pin: it goes to {to}"),
             format!("ballast placement unpin {}", subject.tenant_id),
         ),
     }
@@ -228,22 +231,22 @@ fn words(change: &PlacementChange, subject: &PlacementSubject, to: &ShardId) -> 
 
 /// The next number of four digits strictly above `x`.
 fn just_above(x: f64) -> f64 {
-    let unit = unit_of(x);
-    tidy(((x / unit).floor() + 1.0) * unit)
+    let unit = last_digit_unit(x);
+    round_off_noise(((x / unit).floor() + 1.0) * unit)
 }
 
 /// The next number of four digits strictly below `x`.
 fn just_below(x: f64) -> f64 {
-    let unit = unit_of(x);
-    tidy(((x / unit).ceil() - 1.0) * unit)
+    let unit = last_digit_unit(x);
+    round_off_noise(((x / unit).ceil() - 1.0) * unit)
 }
 
 /// One in the fourth digit of `x`.
-fn unit_of(x: f64) -> f64 {
+fn last_digit_unit(x: f64) -> f64 {
     10f64.powf(x.log10().floor() - 3.0)
 }
 
-/// Takes the dust of binary arithmetic away: 1.3000000000000003 is 1.3.
-fn tidy(x: f64) -> f64 {
+/// Removes binary rounding noise: 1.3000000000000003 becomes 1.3.
+fn round_off_noise(x: f64) -> f64 {
     format!("{x:.9}").parse().unwrap_or(x)
 }

@@ -1,8 +1,8 @@
-//! The names of polls, items and voters.
+//! The ids of polls, items and voters.
 //!
-//! Routers make poll and item ids; both are opaque to callers. A poll's id
-//! begins with its time of creation, so ids sort as polls were created.
-//! Voters are named by the tenant's application.
+//! Routers make poll and item ids; both are opaque to callers. A poll's id begins with its
+//! creation time, so ids sort in the order of creation. Voter ids come from the tenant's
+//! application.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,14 +14,14 @@ use crate::bounds::VOTER_ID_BYTES_MAX;
 use crate::clock::Timestamp;
 use crate::entropy::Entropy;
 
-/// Crockford's base 32 in lower case: no letter is taken for a digit.
+/// Crockford's base 32 in lower case: no letter looks like a digit.
 const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 const POLL_DIGITS: usize = 26;
 const ITEM_DIGITS: usize = 13;
 
-/// Why a text is no such id.
+/// The error for a text that is not a valid id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{text:?} is no {noun}: {rule}")]
+#[error("{text:?} is not a valid {noun}: {rule}")]
 pub struct BadPollId {
     noun: &'static str,
     text: String,
@@ -48,7 +48,7 @@ pub struct PollId(u128);
 pub struct ItemId(u64);
 
 impl PollId {
-    /// A fresh id.
+    /// Makes a new id.
     pub fn random(now: Timestamp, entropy: &dyn Entropy) -> Self {
         let mut bytes = [0; 16];
         entropy.fill(&mut bytes);
@@ -66,15 +66,15 @@ impl PollId {
         self.0
     }
 
-    /// Where the poll lies among a tenant's slices, see
-    /// [`crate::tenant::slice_of`]. Part of the stored format.
+    /// The hash that decides the poll's slice, see [`crate::tenant::find_slice`]. Part of the
+    /// stored format.
     pub fn hash(self) -> u64 {
         xxh3_64_with_seed(&self.0.to_be_bytes(), 0x706f_6c6c)
     }
 }
 
 impl ItemId {
-    /// The id of a poll's item at this place.
+    /// The id of a poll's item at this position.
     pub fn from_position(poll: PollId, place: u16) -> Self {
         Self(xxh3_64_with_seed(
             &poll.0.to_be_bytes(),
@@ -200,25 +200,25 @@ text_form!(
     |number| u64::try_from(number).ok()
 );
 
-/// Who votes, as the tenant's application names its people.
+/// The id of a voter, as the tenant's application names it.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(try_from = "String", into = "String")]
 #[schema(value_type = String, min_length = 1, max_length = 128, example = "user-1")]
 pub struct VoterId(Box<str>);
 
 impl VoterId {
-    /// The voter of this name.
+    /// Checks the text of a voter id.
     pub fn new(text: &str) -> Result<Self, BadPollId> {
         let rule = match text {
             "" => "it is empty",
             long if long.len() > VOTER_ID_BYTES_MAX => "it is longer than 128 bytes",
-            odd if odd.chars().any(char::is_control) => "there is a control character in it",
+            odd if odd.chars().any(char::is_control) => "it contains a control character",
             _ => return Ok(Self(text.into())),
         };
         Err(BadPollId::new("voter ID", text, rule))
     }
 
-    /// The name.
+    /// The text of the id.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -244,7 +244,7 @@ impl From<VoterId> for String {
     }
 }
 
-/// A voter may be a person: what is debugged or logged does not name them.
+/// A voter may be a person, so debug output and logs do not contain the id.
 impl fmt::Debug for VoterId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "voter of {} bytes", self.0.len())
@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_id_is_refused() {
+    fn invalid_ids_are_refused() {
         let too_high = format!("poll-8{}", "0".repeat(25));
         for bad in ["", "poll-", "poll-01", &too_high, "item-0000000000000"] {
             assert!(bad.parse::<PollId>().is_err(), "{bad}");

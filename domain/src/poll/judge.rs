@@ -1,61 +1,60 @@
-//! Whether a ballot is counted: the rules, pure.
+//! The rules that decide whether a ballot is counted. Pure.
 //!
-//! Their order matters. A repeated request gets its first answer, and a vote
-//! that is there already is `already`, whatever the time is: a retry of a
-//! counted vote that arrives after the poll has closed is still told the
-//! truth. Only then is the clock looked at.
+//! Their order matters. A repeated request gets its first answer, and a vote that is
+//! already present gives `already`, at any time: a retry of a counted vote after the poll
+//! has closed still gets the right answer. Only then the time is checked.
 
 use crate::clock::Timestamp;
 use crate::poll::{BallotRefusal, ItemId, Poll, PollPhase, RequestId, VoteChoice};
 
-/// A voter's row as it stands.
+/// The current state of a voter's row.
 #[derive(Debug, Clone, Copy)]
 pub struct VoterState<'a> {
-    /// Places of the chosen items, in rising order.
+    /// Positions of the chosen items, in ascending order.
     pub items: &'a [u16],
-    /// How often the row was changed.
+    /// How often the row has changed.
     pub revision: u32,
-    /// The last requests that changed it, with the revision each one made.
+    /// The last requests that changed it, each with the revision that it made.
     pub requests: &'a [(RequestId, u32)],
 }
 
-/// What a ballot asks of a row.
+/// A ballot, as the rules see it.
 #[derive(Debug, Clone, Copy)]
 pub struct JudgedBallot {
-    /// The item's place.
+    /// The item's position.
     pub item: u16,
-    /// Chosen or given up.
+    /// Whether to choose or withdraw it.
     pub choice: VoteChoice,
     /// The request's id.
     pub request: RequestId,
     /// When it arrived, see [`arrival`].
     pub at: Timestamp,
-    /// The revision it demands.
+    /// The revision that it requires.
     pub if_revision: Option<u32>,
 }
 
-/// What is to be done.
+/// What to do with a ballot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BallotDecision {
-    /// The row's items become these.
+    /// Set the row's items to these.
     Change(ChosenItems),
-    /// The very request was answered before: it made this revision.
+    /// The same request was answered before, and made this revision.
     Repeated {
         /// The revision.
         revision: u32,
     },
-    /// It is so already.
+    /// The vote is already present.
     Already,
-    /// Nothing.
+    /// Refuse it.
     Refuse(BallotRefusal),
 }
 
 /// The items of a row after a change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ChosenItems {
-    /// One item: the usual case, which needs no memory of its own.
+    /// One item: the usual case, which needs no allocation.
     One(u16),
-    /// Any number, in rising order.
+    /// Any number, in ascending order.
     Many(Vec<u16>),
 }
 
@@ -77,14 +76,14 @@ impl ChosenItems {
     }
 }
 
-/// The time by which a ballot is judged: when it arrived at the router, but
-/// not later than now and not longer ago than it may have been on its way.
+/// The time at which a ballot counts as cast: its arrival at the router, but not later than
+/// now and not earlier than the allowance for delivery.
 pub fn clamp_arrival(arrived_at: Timestamp, now: Timestamp, allowance_ms: i64) -> Timestamp {
     let earliest = now.unix_ms().saturating_sub(allowance_ms);
     Timestamp::from_unix_ms(arrived_at.unix_ms().clamp(earliest, now.unix_ms()))
 }
 
-/// Judges a ballot by its poll and the voter's row.
+/// Decides about a ballot, given its poll and the voter's row.
 pub fn judge(poll: &Poll, row: Option<VoterState<'_>>, asked: &JudgedBallot) -> BallotDecision {
     let items = row.map_or(&[][..], |row| row.items);
     let revision = row.map_or(0, |row| row.revision);
@@ -125,7 +124,7 @@ fn choose(poll: &Poll, items: &[u16], item: u16) -> BallotDecision {
         let more = items.iter().copied().chain([item]).collect();
         return BallotDecision::Change(ChosenItems::of(more));
     }
-    // With several choices nobody could say which one to give up.
+    // With several choices it would not be clear which one to replace.
     if options.vote_changeable && options.choices_max == 1 {
         return BallotDecision::Change(ChosenItems::One(item));
     }
@@ -272,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeated_request_gets_its_first_answer_and_overtakes_nothing() {
+    fn a_repeated_request_gets_its_first_answer() {
         let requests = [(RequestId(7), 1), (RequestId(8), 2)];
         let row = VoterState {
             items: &[2],
@@ -288,7 +287,7 @@ mod tests {
     }
 
     #[test]
-    fn a_demanded_revision_must_be_the_row_s() {
+    fn a_required_revision_must_match_the_row() {
         let demands = |revision| JudgedBallot {
             if_revision: Some(revision),
             ..ask(0, 20)
@@ -315,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn the_arrival_is_believed_within_bounds() {
+    fn the_arrival_time_is_clamped() {
         for (arrived, judged) in [(1_000, 1_000), (2_000, 1_500), (10, 500)] {
             assert_eq!(
                 clamp_arrival(time(arrived), time(1_500), 1_000),

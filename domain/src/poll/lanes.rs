@@ -1,35 +1,33 @@
-//! How evenly an item's votes lie on its lanes, and why not, if not.
+//! How evenly an item's votes are spread over its lanes, and the cause of an imbalance.
 //!
-//! Within ten per cent of the mean is normal, more than thirty is a finding.
-//! Chance alone moves a lane by about the square root of its votes, so few
-//! votes prove nothing: the report says when the deviation is no more than
-//! that.
+//! A deviation of up to 10 % of the mean is normal; more than 30 % is a finding. By chance
+//! alone a lane deviates by about the square root of its votes, so few votes prove nothing:
+//! the report says if the deviation is within chance.
 
 use serde::{Deserialize, Serialize};
 
-/// Up to here a lane's distance from the mean is normal.
+/// A deviation up to this is normal.
 const NORMAL: f64 = 0.10;
-/// Beyond this it is a finding.
+/// A deviation above this is a finding.
 const FINDING: f64 = 0.30;
-/// So many standard deviations are still chance.
+/// Up to this many standard deviations count as chance.
 const CHANCE: f64 = 4.0;
-/// Lanes are looked for that were added so many times. More steps than that
-/// would explain anything that falls from lane to lane.
+/// The most times that lanes may have been added. More steps would explain any sequence of
+/// falling counts.
 const ADDED_MAX: usize = 3;
 
-/// What to make of an item's lanes.
+/// The verdict on an item's lanes.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, utoipa::ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Verdict)]
 pub enum LaneBalance {
-    /// Every lane is within ten per cent of the mean, or as near as so few
-    /// votes can be.
+    /// Every lane is within 10 % of the mean, or within chance.
     Even,
-    /// A lane is more than ten per cent away from the mean.
+    /// A lane deviates from the mean by more than 10 %.
     Uneven,
-    /// A lane is more than thirty per cent away from the mean.
+    /// A lane deviates from the mean by more than 30 %.
     Skewed,
 }
 
@@ -38,11 +36,11 @@ pub enum LaneBalance {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Cause)]
 pub enum ImbalanceCause {
-    /// So few votes fall unevenly by chance.
+    /// There are so few votes that chance explains the deviation.
     TooFewVotes,
-    /// The last lanes were added later and are still filling.
+    /// The last lanes were added later and have fewer votes.
     LanesAdded,
-    /// Neither: voters are not spread as they should be.
+    /// Neither: the voters are not spread evenly.
     Unknown,
 }
 
@@ -53,11 +51,11 @@ pub enum ImbalanceCause {
 pub struct LaneSpread {
     /// The votes in each lane.
     pub lanes: Vec<u64>,
-    /// How far the farthest lane is from the mean, in per cent of it.
+    /// The highest deviation of a lane from the mean, in per cent of the mean.
     pub deviation_percent: f64,
-    /// What to make of it.
+    /// The verdict.
     pub verdict: LaneBalance,
-    /// Why, if it is not even.
+    /// The cause, if they are not even.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<ImbalanceCause>,
 }
@@ -95,7 +93,7 @@ fn mean(lanes: &[u64]) -> f64 {
     lanes.iter().sum::<u64>() as f64 / lanes.len().max(1) as f64
 }
 
-/// The farthest lane's distance from the mean, as a share of it.
+/// The highest deviation of a lane from the mean, as a share of the mean.
 fn deviation(lanes: &[u64]) -> f64 {
     let mean = mean(lanes);
     if mean == 0.0 {
@@ -105,15 +103,15 @@ fn deviation(lanes: &[u64]) -> f64 {
     distances.fold(0.0, f64::max)
 }
 
-/// Whether so few votes fall like this by chance. Where lanes have less than a
-/// vote each, one that has a few is no wonder, though their mean is near nought.
+/// Whether chance explains the deviation. With less than one vote per lane, a lane with a few
+/// votes is within chance, although the mean is near 0.
 fn is_chance(lanes: &[u64], deviation: f64) -> bool {
     let mean = mean(lanes);
     mean == 0.0 || deviation * mean <= CHANCE * mean.max(1.0).sqrt()
 }
 
-/// Whether the first lanes are even among themselves and the rest have fewer,
-/// which were added later: all at once, or in a few steps.
+/// Whether the first lanes are even and the others have fewer votes, because they were added
+/// later: all at once, or in a few steps.
 fn added_later(lanes: &[u64]) -> bool {
     let (mut rest, mut above) = (lanes, f64::INFINITY);
     for _ in 0..=ADDED_MAX {
@@ -129,7 +127,7 @@ fn added_later(lanes: &[u64]) -> bool {
     false
 }
 
-/// How many of the first lanes are even among themselves.
+/// How many of the first lanes are even.
 fn even_at_first(lanes: &[u64]) -> usize {
     let is_even = |lanes: &[u64]| {
         let deviation = deviation(lanes);

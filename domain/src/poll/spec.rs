@@ -1,4 +1,4 @@
-//! What a poll is asked to be, and whether that can be.
+//! The specification of a poll, and its validation.
 
 use std::collections::HashSet;
 
@@ -11,43 +11,42 @@ use crate::bounds::{
 use crate::clock::Timestamp;
 use crate::error::{Error, Result};
 
-/// What a poll is asked to be.
+/// The specification of a poll.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PollSpec {
-    /// What people call it.
+    /// Its display name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What can be voted for, in this order.
+    /// Its items, in this order.
     pub items: Vec<ItemSpec>,
-    /// When it begins to take votes; at once when absent.
+    /// When it starts taking votes; at once if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opening_time: Option<Timestamp>,
-    /// When it ceases to take votes.
+    /// When it stops taking votes.
     pub expiration_time: Timestamp,
-    /// How many people are expected to vote, if that was said: it is prepared
-    /// for.
+    /// How many voters are expected, if that is set: Ballast prepares for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub expected_voters: Option<u64>,
-    /// How votes are taken.
+    /// Its options.
     #[serde(flatten)]
     pub options: PollOptions,
 }
 
-/// One thing that can be voted for.
+/// An item of a poll.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ItemSpec {
-    /// What people call it.
+    /// Its display name.
     #[schema(min_length = 1, max_length = 200)]
     pub item_name: String,
-    /// More about it.
+    /// Its description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schema(max_length = 200)]
     pub description: Option<String>,
 }
 
-/// How votes are taken.
+/// The options of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PollOptions {
@@ -55,7 +54,7 @@ pub struct PollOptions {
     pub vote_changeable: bool,
     /// How many items one voter may choose.
     pub choices_max: u16,
-    /// Whether results are shown only when the poll has closed.
+    /// Whether results are hidden until the poll has closed.
     pub results_hidden_until_closed: bool,
     /// How many lanes each item's counter is spread over.
     pub lanes: u16,
@@ -73,7 +72,7 @@ impl Default for PollOptions {
 }
 
 impl PollOptions {
-    /// Whether counters can be spread over so many lanes.
+    /// Checks a number of lanes.
     pub fn check_lanes(lanes: u16) -> Result<()> {
         if (1..=LANES_MAX).contains(&lanes) {
             return Ok(());
@@ -84,7 +83,7 @@ impl PollOptions {
 }
 
 impl PollSpec {
-    /// Whether such a poll can be made at `now`.
+    /// Checks whether the poll can be created at `now`.
     pub fn check(&self, now: Timestamp) -> Result<()> {
         self.check_texts()?;
         let options = &self.options;
@@ -116,7 +115,7 @@ impl PollSpec {
         self.check_counters(options.lanes)
     }
 
-    /// Whether so many lanes are not too many for so many items.
+    /// Checks that the items and lanes do not need too many counters.
     pub fn check_counters(&self, lanes: u16) -> Result<()> {
         let most = POLL_COUNTERS_MAX / self.items.len().max(1);
         if usize::from(lanes) <= most {
@@ -160,7 +159,7 @@ fn check_text(pointer: &str, text: &str) -> Result<()> {
     } else if text.chars().count() > POLL_TEXT_CHARS_MAX {
         format!("it is longer than {POLL_TEXT_CHARS_MAX} characters")
     } else if text.chars().any(char::is_control) {
-        "there is a control character in it".to_owned()
+        "it contains a control character".to_owned()
     } else {
         return Ok(());
     };
@@ -187,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_is_told_with_its_place() {
+    fn errors_name_the_invalid_field() {
         let now = Timestamp::from_unix_ms(500);
         assert!(spec().check(now).is_ok());
         type Breakage = fn(&mut PollSpec);

@@ -1,4 +1,4 @@
-//! A vote on its way to a shard, and what becomes of it.
+//! A ballot, which is a vote on its way to a shard, and its outcome.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -15,36 +15,37 @@ pub struct Ballot {
     pub poll: PollId,
     /// The item.
     pub item: ItemId,
-    /// Who votes.
+    /// The voter.
     pub voter: VoterId,
-    /// Whether the item is chosen or given up.
+    /// Whether to choose or withdraw the item.
     pub choice: VoteChoice,
-    /// The same for every attempt to deliver this ballot.
+    /// The request id: the same in every attempt.
     pub request: RequestId,
-    /// When it arrived at the router: by this its poll's times are judged.
+    /// When it arrived at the router. The poll's opening and closing times are compared
+    /// with this.
     pub arrived_at: Timestamp,
     /// Count it only if the voter's row has this revision (0: no row).
     pub if_revision: Option<u32>,
 }
 
-/// Whether an item is chosen or given up.
+/// Whether an item is chosen or withdrawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum VoteChoice {
-    /// It is chosen.
+    /// Choose it.
     For,
-    /// It is given up again.
+    /// Withdraw the choice.
     Withdraw,
 }
 
-/// Names a write through all its attempts.
+/// Identifies a write in all its attempts.
 ///
-/// 64 bits are enough: an id is compared only with the last few of one voter's
-/// row, and whoever sends the ids votes for that voter anyhow.
+/// 64 bits are enough: an id is compared only with the last few ids in one voter's row,
+/// and a client that sends colliding ids affects only voters that it votes for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RequestId(pub u64);
 
 impl RequestId {
-    /// The id of a request that names itself (`Idempotency-Key`).
+    /// The id of a request with this `Idempotency-Key`.
     pub fn from_name(text: &str) -> Self {
         let hash = Sha256::digest(text.as_bytes());
         let mut first = [0; 8];
@@ -53,24 +54,24 @@ impl RequestId {
     }
 }
 
-/// What became of a ballot.
+/// The outcome of a ballot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BallotOutcome {
-    /// It is counted, and the voter's row has this revision now.
+    /// It was counted; the voter's row now has this revision.
     Counted {
         /// The row's revision.
         revision: u32,
     },
-    /// It was counted before.
+    /// It had been counted before.
     Already {
         /// The row's revision.
         revision: u32,
     },
-    /// It is not counted, and nothing has changed.
+    /// It was refused, and nothing has changed.
     Refused(BallotRefusal),
 }
 
-/// Why a ballot is not counted.
+/// Why a ballot was refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BallotRefusal {
     /// There is no such poll.
@@ -84,7 +85,7 @@ pub enum BallotRefusal {
     },
     /// The poll has expired or was closed.
     Closed,
-    /// The voter has chosen other items, and these stay.
+    /// The voter has chosen other items, and the poll does not allow changing that.
     AlreadyVoted {
         /// The items.
         items: Vec<ItemId>,
@@ -93,19 +94,19 @@ pub enum BallotRefusal {
     NotChangeable,
     /// There is nothing to withdraw.
     NotChosen,
-    /// The voter's row has another revision than the ballot demands.
+    /// The voter's row does not have the revision that the ballot requires.
     Changed {
         /// The row's revision; 0 when there is none.
         revision: u32,
     },
     /// The shard cannot remember more voters.
     ShardFull,
-    /// Votes were brought into the poll as sums too often.
+    /// The poll has reached the limit on imports of totals.
     ImportsUsedUp,
-    /// The tenant has as many polls as it can have.
+    /// The tenant has reached the limit on polls.
     TooManyPolls,
-    /// The voter's row is in an archive, and the shard cannot tell. Nobody is
-    /// told so unless the archive cannot be read.
+    /// The voter's row is archived, so the shard cannot judge the ballot. The router then
+    /// reads the archive; clients see this refusal only if that fails.
     Archived,
 }
 
@@ -143,9 +144,7 @@ impl BallotRefusal {
             Self::PollNotFound => "there is no such poll".to_owned(),
             Self::ItemNotFound => "the poll has no such item".to_owned(),
             Self::NotOpen { opens } => format!("the poll opens at {opens}"),
-            Self::Closed => {
-                "the poll has expired or was closed; it takes no votes any more".to_owned()
-            }
+            Self::Closed => "the poll has expired or was closed; it takes no more votes".to_owned(),
             Self::AlreadyVoted { items } => {
                 let items: Vec<_> = items.iter().map(ItemId::to_string).collect();
                 format!("the voter has already voted, for {}", items.join(", "))
@@ -155,16 +154,16 @@ impl BallotRefusal {
             }
             Self::NotChosen => "the voter has not voted for this item".to_owned(),
             Self::Changed { revision } => {
-                format!("the voter's vote is at revision {revision}, not at the one demanded")
+                format!("the voter's vote is at revision {revision}, not at the required one")
             }
             Self::Archived => "the archive of the poll's votes cannot be read".to_owned(),
             Self::ShardFull => "the shard cannot remember more voters in open polls".to_owned(),
             Self::TooManyPolls => {
-                format!("the tenant has {POLLS_PER_SLICE_MAX} polls, which is all it can have")
+                format!("the tenant has {POLLS_PER_SLICE_MAX} polls, which is the limit")
             }
             Self::ImportsUsedUp => {
                 format!(
-                    "sums were imported into the poll {IMPORTS_PER_POLL_MAX} times, which is all"
+                    "totals were imported into the poll {IMPORTS_PER_POLL_MAX} times, which is the limit"
                 )
             }
         }

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use ballast_domain::answers::{CallStats, CutoverCallStats};
+use ballast_domain::call_stats::{CallStats, CutoverCallStats};
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_vote_shard::{FencedSlice, ShardError, ShardResult};
 
@@ -22,8 +22,8 @@ struct CallCounters {
 impl CallCounters {
     fn read(&self) -> CallStats {
         let mut answers = CallStats::default();
-        for (told, counted) in answers.took.iter_mut().zip(&self.took) {
-            *told = counted.load(Ordering::Relaxed);
+        for (total, counter) in answers.took.iter_mut().zip(&self.took) {
+            *total = counter.load(Ordering::Relaxed);
         }
         answers.failed = self.failed.load(Ordering::Relaxed);
         answers

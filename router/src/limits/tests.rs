@@ -1,5 +1,5 @@
-//! The limiter with its tenants: what it remembers, what it forgets, and that
-//! it counts right under threads.
+//! Tests of the limiter: what it remembers and evicts, and that it counts correctly with
+//! several threads.
 
 use std::sync::Barrier;
 
@@ -51,37 +51,37 @@ fn tenants_have_buckets_of_their_own() {
 }
 
 #[tokio::test]
-async fn a_key_that_flooded_is_let_through_only_so_often_until_it_is_over() {
+async fn a_throttled_key_is_limited_until_its_throttle_ends() {
     use ballast_domain::key::KeyThrottle;
 
-    let house = crate::testing::TestRouter::new(|_| {});
-    let (_, vote) = house.poll().await;
-    let now = house.state.parts.clock.now();
+    let server = crate::testing::TestRouter::new(|_| {});
+    let (_, vote) = server.poll().await;
+    let now = server.state.parts.clock.now();
     let throttle = |until| KeyThrottle {
         calls_per_second: 2,
         until,
     };
     let set = |until| {
         let throttled = |grant: &mut KeyGrant| grant.throttle = Some(throttle(until));
-        for id in house.source.change_keys(throttled) {
-            house.state.parts.keyring.forget(&id);
+        for id in server.source.change_keys(throttled) {
+            server.state.parts.keyring.forget(&id);
         }
     };
     set(now.plus_seconds(60));
     let mut statuses = Vec::new();
     for voter in 0..4 {
         let body = format!(r#"{{"voterID":"v-{voter}"}}"#);
-        statuses.push(house.ask("PATCH", &vote, &body).await.status);
+        statuses.push(server.ask("PATCH", &vote, &body).await.status);
     }
     assert_eq!(statuses, [200, 200, 429, 429]);
-    let refused = house.ask("GET", "/polls", "").await;
+    let refused = server.ask("GET", "/polls", "").await;
     assert_eq!(
         (refused.status, &refused.body["code"]),
         (429, &"rate-limited".into())
     );
     assert!(refused.body["next"].as_str().unwrap().contains("flooded"));
     set(now);
-    assert_eq!(house.ask("GET", "/polls", "").await.status, 200);
+    assert_eq!(server.ask("GET", "/polls", "").await.status, 200);
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn a_refusal_is_a_problem_that_helps() {
 }
 
 #[test]
-fn without_limits_nothing_is_refused_or_told() {
+fn without_limits_nothing_is_refused_or_reported() {
     let limiter = Limiter::new(100);
     let free = tenant("free", None, None);
     for _ in 0..100 {
@@ -132,7 +132,7 @@ fn a_changed_limit_holds_at_once() {
     drop(first);
     assert!(limiter.query(&few).is_err(), "one is still under way");
     drop(second);
-    // Queries that began without a limit count when there is one.
+    // Queries that began without a limit count when a limit is set.
     let unlimited = limiter.query(&free).unwrap();
     assert!(limiter.query(&few).is_err());
     drop(unlimited);
@@ -151,12 +151,12 @@ fn a_stream_is_slowed_down_to_the_rate() {
         waited += booking.wait;
         to_send -= booking.votes;
     }
-    // The first ten at once, then ten each second.
+    // Ten at once, then ten per second.
     assert_eq!(waited, Duration::from_millis(2_500));
 }
 
 #[test]
-fn what_is_remembered_is_bounded_and_queries_under_way_are_not_forgotten() {
+fn usage_is_bounded_and_running_queries_are_kept() {
     let limiter = Limiter::new(100);
     let busy = tenant("busy", Some(1), Some(1));
     let permit = limiter.query(&busy).unwrap();
@@ -170,7 +170,7 @@ fn what_is_remembered_is_bounded_and_queries_under_way_are_not_forgotten() {
     assert!(limiter.query(&busy).is_err(), "its query is under way");
     drop(permit);
     assert!(limiter.query(&busy).is_ok());
-    // Long forgotten: a full second again.
+    // Evicted, so it starts with a full bucket again.
     assert!(
         limiter
             .votes(&tenant("tenant-1", Some(1), None), 1, NOW)

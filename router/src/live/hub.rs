@@ -123,7 +123,7 @@ async fn publish_once(state: &RouterState, access: &mut Access, watched: &WatchK
     };
     let there_is_more = match found {
         Ok(shown) => {
-            // Never publish older results: ids grow with every change and every move.
+            // Never publish older results: ids grow with every change and every migration.
             if shown.id > sender.borrow().id {
                 sender.send_replace(Arc::new(ResultsFrame::new(&shown)));
             }

@@ -78,7 +78,7 @@ async fn watch_results(
     let frames = state.watch(access, poll).await?;
     // From here on it is not a query: viewers have their own limits.
     let access = access.clone().after_query();
-    // A client that has received the last event must not reconnect for ever. This
+    // A client that has received the last event must not reconnect. This
     // status tells a browser to stop.
     let ended = frames.borrow().closing.as_ref().map(|(id, _)| *id);
     if ended.is_some() && ended == seen {

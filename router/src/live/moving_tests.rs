@@ -1,22 +1,22 @@
-//! Viewers of a poll whose slice moves.
+//! Tests of live results while the poll's slice moves.
 
 use axum::body::BodyDataStream;
 use futures::StreamExt;
 use serde_json::Value;
 
-use crate::testing::{Pair, TestRouter, Town};
+use crate::testing::{TestFleet, TestRouter, TwoShards};
 
-/// Somebody who watches a poll.
-struct Viewer {
+/// A client that watches a poll.
+struct TestViewer {
     body: BodyDataStream,
     total: u64,
     id: u128,
     as_of: String,
 }
 
-impl Viewer {
-    async fn of(house: &TestRouter<Pair>, poll: &str) -> Self {
-        let body = house.open("GET", &format!("{poll}/votes/live")).await;
+impl TestViewer {
+    async fn connect(server: &TestRouter<TwoShards>, poll: &str) -> Self {
+        let body = server.open("GET", &format!("{poll}/votes/live")).await;
         Self {
             body,
             total: 0,
@@ -25,7 +25,7 @@ impl Viewer {
         }
     }
 
-    /// Watches until so many votes are shown. Nothing ever falls.
+    /// Watches until this many votes are shown. Counts must never fall.
     async fn sees(&mut self, total: u64) {
         while self.total < total {
             let event = self.body.next().await.expect("the events go on").unwrap();
@@ -46,64 +46,64 @@ impl Viewer {
     }
 }
 
-async fn vote(town: &Town, path: &str, voters: std::ops::Range<u32>) {
+async fn vote(fleet: &TestFleet, path: &str, voters: std::ops::Range<u32>) {
     for number in voters {
         let body = format!(r#"{{"voterID":"v-{number}"}}"#);
-        let counted = town.near.ask("PATCH", path, &body).await;
+        let counted = fleet.near.ask("PATCH", path, &body).await;
         assert_eq!(counted.body["outcome"], "counted", "{counted:?}");
     }
 }
 
 #[tokio::test]
 async fn viewers_go_on_when_their_slice_moves() {
-    let town = Town::new(|_| {});
-    let (poll, path) = town.near.poll().await;
-    let mut near = Viewer::of(&town.near, &poll).await;
-    let mut far = Viewer::of(&town.far, &poll).await;
-    vote(&town, &path, 0..5).await;
+    let fleet = TestFleet::new(|_| {});
+    let (poll, path) = fleet.near.poll().await;
+    let mut near = TestViewer::connect(&fleet.near, &poll).await;
+    let mut far = TestViewer::connect(&fleet.far, &poll).await;
+    vote(&fleet, &path, 0..5).await;
     near.sees(5).await;
     far.sees(5).await;
     let (mut voted, mut shown) = (5, Vec::new());
     for to in ["shard-2", "shard-1", "shard-2"] {
-        town.move_to(to).await;
-        town.far.hears_of_route();
-        vote(&town, &path, voted..voted + 3).await;
+        fleet.move_to(to).await;
+        fleet.far.invalidate_route();
+        vote(&fleet, &path, voted..voted + 3).await;
         voted += 3;
         near.sees(voted.into()).await;
         far.sees(voted.into()).await;
         shown.push(near.id);
-        town.finish();
+        fleet.finish();
     }
     assert!(shown.is_sorted());
 }
 
-/// What was shown of a poll before its slice moved is shown after it, at once:
-/// there is no wait for a feed, and no count of an earlier stay.
+/// Results that were shown before a slice moved are shown at once afterwards, without waiting for
+/// a feed, and without counts from an earlier stay at that shard.
 #[tokio::test]
 async fn results_never_go_back_when_a_slice_comes_and_goes() {
-    let town = Town::new(|_| {});
-    let (poll, path) = town.near.poll().await;
+    let fleet = TestFleet::new(|_| {});
+    let (poll, path) = fleet.near.poll().await;
     let results = format!("{poll}/votes");
     let mut last_tag = 0;
     for (round, to) in (1..).zip(["shard-2", "shard-1", "shard-2", "shard-1"]) {
-        vote(&town, &path, (round - 1) * 10..round * 10 - 2).await;
-        town.begin(to).await;
-        // The view has heard of the copy, and will look again after a while.
-        vote(&town, &path, round * 10 - 2..round * 10).await;
-        let newest = town.near.ask_newest(&results).await;
+        vote(&fleet, &path, (round - 1) * 10..round * 10 - 2).await;
+        fleet.begin(to).await;
+        // The view has counts of the copy, and reads them again after a while.
+        vote(&fleet, &path, round * 10 - 2..round * 10).await;
+        let newest = fleet.near.ask_newest(&results).await;
         assert_eq!(newest.body["total"], round * 10);
-        town.seal().await;
-        town.commit();
-        town.activate().await;
-        town.near.hears_of_route();
-        // At once, from whatever is kept.
-        let now = town.near.ask("GET", &results, "").await;
+        fleet.seal().await;
+        fleet.commit();
+        fleet.activate().await;
+        fleet.near.invalidate_route();
+        // At once, from the cached counts.
+        let now = fleet.near.ask("GET", &results, "").await;
         assert_eq!(now.body["total"], round * 10, "{to}: {now:?}");
         let tag = now.header("etag").trim_matches(['W', '/', '"']);
         let tag: u128 = tag.parse().unwrap();
         assert!(tag > last_tag);
         assert!(now.body["asOf"].as_str() >= newest.body["asOf"].as_str());
         last_tag = tag;
-        town.finish();
+        fleet.finish();
     }
 }

@@ -11,7 +11,7 @@ use ballast_domain::tenant::SliceId;
 use ballast_domain::{ItemId, KeyId, PollId, TenantId};
 use quick_cache::DefaultHashBuilder;
 
-use super::heavy_hitters::{HeavyHitters, HitWeight};
+use super::heavy_hitters::{HitWeight, SpaceSavingCounts};
 use super::{CallKind, CallOutcome, CallRecord, VoteBatch};
 
 /// The most slices of one shard that a stripe counts separately.
@@ -162,9 +162,9 @@ pub struct RoutedLoad {
     pub query_latency: Sketch,
     slices: HashMap<SliceId, RoutedSliceLoad, DefaultHashBuilder>,
     /// The heaviest keys.
-    pub keys: HeavyHitters<KeyLabel, KeyCalls>,
+    pub keys: SpaceSavingCounts<KeyLabel, KeyCalls>,
     /// The items with the most votes.
-    pub items: HeavyHitters<ItemLabel>,
+    pub items: SpaceSavingCounts<ItemLabel>,
 }
 
 impl RoutedLoad {

@@ -35,14 +35,14 @@ impl HitWeight for u64 {
 }
 
 /// Counts by name. The weight of a tracked name is its true weight, or up to
-/// [`HeavyHitters::floor`] more. A name that is not tracked has at most that weight.
+/// [`SpaceSavingCounts::floor`] more. A name that is not tracked has at most that weight.
 #[derive(Debug, Clone)]
-pub struct HeavyHitters<K, W = u64> {
+pub struct SpaceSavingCounts<K, W = u64> {
     counts: HashMap<K, W, DefaultHashBuilder>,
     floor: u64,
 }
 
-impl<K, W> Default for HeavyHitters<K, W> {
+impl<K, W> Default for SpaceSavingCounts<K, W> {
     fn default() -> Self {
         Self {
             counts: HashMap::default(),
@@ -51,7 +51,7 @@ impl<K, W> Default for HeavyHitters<K, W> {
     }
 }
 
-impl<K: Eq + Hash + Ord + Clone, W: HitWeight> HeavyHitters<K, W> {
+impl<K: Eq + Hash + Ord + Clone, W: HitWeight> SpaceSavingCounts<K, W> {
     /// Counts a name.
     pub fn add(&mut self, name: &K, more: &W) {
         self.add_or_insert(name, more, || name.clone());
@@ -124,7 +124,7 @@ mod tests {
 
     #[test]
     fn the_busy_are_found_among_very_many_and_counted_within_the_floor() {
-        let mut busiest: HeavyHitters<u64> = HeavyHitters::default();
+        let mut busiest: SpaceSavingCounts<u64> = SpaceSavingCounts::default();
         for (turn, name) in names(200_000).enumerate() {
             busiest.add(&(name + 10), &1);
             if turn % 50 == 0 {
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn merged_they_are_counted_as_one() {
-        let (mut one, mut two) = (HeavyHitters::default(), HeavyHitters::default());
+        let (mut one, mut two) = (SpaceSavingCounts::default(), SpaceSavingCounts::default());
         one.add(&"a", &3_u64);
         two.add(&"a", &4);
         two.add(&"b", &5);

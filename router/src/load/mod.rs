@@ -23,7 +23,7 @@ use ballast_domain::tenant::SliceId;
 use ballast_domain::{ItemId, KeyId, PollId, ShardId};
 
 pub use counts::{ItemLabel, KeyCalls, KeyLabel, LoadCounts, RoutedLoad, RoutedSliceLoad};
-pub use heavy_hitters::{HeavyHitters, HitWeight};
+pub use heavy_hitters::{HitWeight, SpaceSavingCounts};
 
 use crate::RouterState;
 use crate::admit::Access;
@@ -179,17 +179,17 @@ mod tests {
 
     #[tokio::test]
     async fn requests_are_counted_per_shard_slice_key_and_item() {
-        let house = TestRouter::new(|_| {});
-        let (poll, vote) = house.poll().await;
-        house.state.drain_load();
-        house.ask("PATCH", &vote, ADA).await;
-        house.ask_directly("PATCH", &vote, BOB).await;
-        house
+        let server = TestRouter::new(|_| {});
+        let (poll, vote) = server.poll().await;
+        server.state.drain_load();
+        server.ask("PATCH", &vote, ADA).await;
+        server.ask_directly("PATCH", &vote, BOB).await;
+        server
             .ask("PATCH", &vote.replace("item-", "item-0"), BOB)
             .await;
-        house.ask("GET", &format!("{poll}/votes"), "").await;
-        house.ask("GET", "/resolve", "").await;
-        let load = house.state.drain_load();
+        server.ask("GET", &format!("{poll}/votes"), "").await;
+        server.ask("GET", "/resolve", "").await;
+        let load = server.state.drain_load();
         let shard = &load["shard-1"];
         let counts = shard.counts;
         assert_eq!((counts.votes, counts.queries, counts.errors), (2, 1, 1));
@@ -204,32 +204,32 @@ mod tests {
         let items = shard.items.top(10);
         assert_eq!(items.iter().map(|(_, votes)| *votes).sum::<u64>(), 2);
         assert!(
-            house.state.drain_load().is_empty(),
+            server.state.drain_load().is_empty(),
             "a drain leaves nothing behind"
         );
     }
 
     #[tokio::test]
     async fn a_stream_counts_its_votes_and_not_itself() {
-        let house = TestRouter::new(|_| {});
-        let (_, vote) = house.poll().await;
+        let server = TestRouter::new(|_| {});
+        let (_, vote) = server.poll().await;
         let mut names = vote.split('/').skip(2).step_by(2);
         let (poll, item) = (names.next().unwrap(), names.next().unwrap());
         let line =
             |voter: &str| format!(r#"{{"pollID":"{poll}","itemID":"{item}","voterID":"{voter}"}}"#);
-        house.state.drain_load();
+        server.state.drain_load();
         let body = [line("a"), line("b"), line("a")].join("\n");
-        house.ask("POST", "/votes", &body).await;
-        let load = house.state.drain_load();
+        server.ask("POST", "/votes", &body).await;
+        let load = server.state.drain_load();
         let counts = load["shard-1"].counts;
         assert_eq!((counts.votes, counts.queries, counts.errors), (3, 0, 0));
     }
 
     #[tokio::test]
     async fn nothing_is_counted_when_counting_is_off() {
-        let house = TestRouter::new(|settings| settings.count_load = false);
-        let (_, vote) = house.poll().await;
-        house.ask("PATCH", &vote, ADA).await;
-        assert!(house.state.drain_load().is_empty());
+        let server = TestRouter::new(|settings| settings.count_load = false);
+        let (_, vote) = server.poll().await;
+        server.ask("PATCH", &vote, ADA).await;
+        assert!(server.state.drain_load().is_empty());
     }
 }

@@ -45,7 +45,7 @@ impl SyncReplica {
         let moving: &ActiveMigration = slice.moving.as_ref()?;
         Some(Self {
             shard_id: moving.also_durable_on()?.clone(),
-            move_id: moving.move_id.clone(),
+            move_id: moving.migration_id.clone(),
         })
     }
 }
@@ -171,7 +171,7 @@ impl RouterState {
                 // If the import fails, the next round starts before this page.
                 rounds.cursor = Some(cursor);
                 let order = MigrationToken {
-                    move_id: replica.move_id.clone(),
+                    migration_id: replica.move_id.clone(),
                     token: rounds.token,
                 };
                 match shard.import(slice, &order, &page.changes).await {
@@ -226,7 +226,7 @@ async fn check_replica_migration(
     let fence = shard.fence(slice).await?;
     let fence = fence.ok_or(ShardError::SliceState(SliceStateError::UnknownSlice))?;
     let order = MigrationToken {
-        move_id: replica.move_id.clone(),
+        migration_id: replica.move_id.clone(),
         token: fence.token,
     };
     fence.may_import(&order).map_err(ShardError::SliceState)

@@ -127,7 +127,7 @@ fn is_requested_poll(stored: &Poll, asked: &Poll) -> bool {
 
 fn created(state: &RouterState, asked: &Poll, stored: Poll) -> Response {
     let (repeated, id) = (stored.poll_id != asked.poll_id, stored.poll_id);
-    let body = Json(PollView::of(stored, state.parts.clock.now()));
+    let body = Json(PollView::from_poll(stored, state.parts.clock.now()));
     let mut response = (StatusCode::CREATED, body).into_response();
     let headers = response.headers_mut();
     if let Ok(location) = HeaderValue::from_str(&format!("/polls/{id}")) {
@@ -175,7 +175,7 @@ async fn list_page(
     // Ids sort by creation time, whichever slices the polls are in.
     found.sort_by_key(|poll| poll.poll_id);
     let now = state.parts.clock.now();
-    let views = found.into_iter().map(|poll| PollView::of(poll, now));
+    let views = found.into_iter().map(|poll| PollView::from_poll(poll, now));
     Ok(Page::from_items(views.collect(), limit, |poll| {
         poll.poll_id
     }))
@@ -219,7 +219,7 @@ pub(crate) async fn show(
     let poll = read_poll(&state, &mut access, poll).await;
     let now = state.parts.clock.now();
     access.answer(
-        poll.map(|poll| Json(PollView::of(poll, now)))
+        poll.map(|poll| Json(PollView::from_poll(poll, now)))
             .map_err(Into::into),
     )
 }
@@ -269,7 +269,7 @@ async fn close_poll(
             Ok(closed)
         })
         .await?;
-    Ok(PollView::of(closed, state.parts.clock.now()))
+    Ok(PollView::from_poll(closed, state.parts.clock.now()))
 }
 
 /// Spread a poll's counters over more lanes.
@@ -313,7 +313,7 @@ async fn widen_poll(
             target.shard.widen_lanes(&target.fenced, poll, lanes).await
         })
         .await?;
-    Ok(PollView::of(widened, state.parts.clock.now()))
+    Ok(PollView::from_poll(widened, state.parts.clock.now()))
 }
 
 #[cfg(test)]
@@ -358,7 +358,7 @@ mod tests {
     }
 
     /// Splits the slice of a test router, without telling the router.
-    async fn split_slice(house: &TestRouter) {
+    async fn split_slice(server: &TestRouter) {
         let tenant_id: TenantId = "acme".parse().unwrap();
         let at = FencedSlice {
             slice: SliceId {
@@ -368,7 +368,7 @@ mod tests {
             epoch: Epoch(2),
         };
         let order = MigrationToken {
-            move_id: MigrationId("rc".to_owned()),
+            migration_id: MigrationId("rc".to_owned()),
             token: 1,
         };
         let half = equal_cuts(2)[1];
@@ -383,9 +383,9 @@ mod tests {
             parents: vec![0],
             children: vec![piece(1, 0, half - 1), piece(2, half, u64::MAX)],
         };
-        house.shards.shard.seal(&at, &order).await.unwrap();
-        house.shards.shard.recut(&order, &cut).await.unwrap();
-        house.source.change_route(|route| {
+        server.shards.shard.seal(&at, &order).await.unwrap();
+        server.shards.shard.recut(&order, &cut).await.unwrap();
+        server.source.change_route(|route| {
             let old = route.slices.remove(0);
             for (slice, hash_from) in [(1, 0), (2, half)] {
                 route.slices.push(Slice {
@@ -400,16 +400,16 @@ mod tests {
 
     #[tokio::test]
     async fn a_router_with_a_stale_route_finds_every_poll_after_a_split() {
-        let house = TestRouter::new(|_| {});
+        let server = TestRouter::new(|_| {});
         let mut stored = Vec::new();
         for number in 0..6 {
-            let (poll, vote) = house.poll().await;
+            let (poll, vote) = server.poll().await;
             let voter = format!(r#"{{"voterID":"v-{number}"}}"#);
-            house.ask("PATCH", &vote, &voter).await;
+            server.ask("PATCH", &vote, &voter).await;
             stored.push((poll, vote));
         }
-        split_slice(&house).await;
-        let listed = house.ask("GET", "/polls", "").await;
+        split_slice(&server).await;
+        let listed = server.ask("GET", "/polls", "").await;
         assert_eq!(listed.status, 200, "{listed:?}");
         let items = listed.body["items"].as_array().unwrap();
         let ids: Vec<String> = items
@@ -420,9 +420,9 @@ mod tests {
         all.sort();
         assert_eq!(ids, all);
         for (poll, vote) in stored {
-            let counted = house.ask("PATCH", &vote, r#"{"voterID":"late"}"#).await;
+            let counted = server.ask("PATCH", &vote, r#"{"voterID":"late"}"#).await;
             assert_eq!(counted.body["outcome"], "counted", "{counted:?}");
-            let results = house.ask("GET", &format!("{poll}/votes"), "").await;
+            let results = server.ask("GET", &format!("{poll}/votes"), "").await;
             assert_eq!(results.body["total"], 2, "{results:?}");
         }
     }

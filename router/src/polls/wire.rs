@@ -153,7 +153,7 @@ pub(crate) struct ItemView {
 
 impl PollView {
     /// Describes a poll as of `now`.
-    pub(super) fn of(poll: Poll, now: Timestamp) -> Self {
+    pub(super) fn from_poll(poll: Poll, now: Timestamp) -> Self {
         let state = poll.phase(now);
         let ids: Vec<_> = poll.item_ids().collect();
         let PollSpec {

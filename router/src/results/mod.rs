@@ -315,27 +315,27 @@ mod tests {
 
     #[tokio::test]
     async fn concurrent_queries_are_limited() {
-        let house = TestRouter::new(|_| {});
-        let (poll, _) = house.poll().await;
+        let server = TestRouter::new(|_| {});
+        let (poll, _) = server.poll().await;
         let limits = TenantLimits {
             concurrent_queries: Some(1),
             ..TenantLimits::default()
         };
-        house.change_route(|route| route.limits = limits);
+        server.change_route(|route| route.limits = limits);
         let votes = format!("{poll}/votes");
-        house.shards.set_away(true);
+        server.shards.set_away(true);
         let second = async {
-            house.shards.is_asked(3).await;
-            let refused = house.ask("GET", &poll, "").await;
-            house.shards.set_away(false);
+            server.shards.wait_for_calls(3).await;
+            let refused = server.ask("GET", &poll, "").await;
+            server.shards.set_away(false);
             refused
         };
-        let (first, second) = tokio::join!(house.ask("GET", &votes, ""), second);
+        let (first, second) = tokio::join!(server.ask("GET", &votes, ""), second);
         assert_eq!(second.body["code"], "rate-limited", "{second:?}");
         assert_eq!(second.header("retry-after"), "1");
         assert_eq!(first.status, 200, "{first:?}");
         assert!(first.header("ratelimit").starts_with("\"queries\""));
-        let third = house.ask("GET", &votes, "").await;
+        let third = server.ask("GET", &votes, "").await;
         assert_eq!(third.status, 200, "the first has released its permit");
     }
 

@@ -1,5 +1,5 @@
-//! For this room's tests: a route source, and a router over an embedded shard
-//! on a simulated disk. Two of each, and a slice that moves, are in `moving.rs`.
+//! Fixtures for the router's tests: a route source, and a router over an embedded shard on a
+//! simulated disk. `moving.rs` has two routers and two shards, and a slice that moves.
 
 mod moving;
 
@@ -32,7 +32,7 @@ use ballast_vote_shard::{ShardDirectory, ShardError, ShardResult, VoteShard};
 use serde_json::Value;
 use tower::ServiceExt;
 
-pub(crate) use moving::{Pair, Town, slice};
+pub(crate) use moving::{TestFleet, TwoShards, slice};
 
 use crate::{Direct, KeyPlaces, MemoryView, RouterPorts, RouterSettings, RouterState, router};
 
@@ -59,13 +59,13 @@ pub(crate) fn key(seed: u64) -> String {
 
 type Hook = Box<dyn FnOnce() + Send>;
 
-/// A source whose answers and absences a test decides.
+/// A route source that a test controls.
 #[derive(Default)]
 pub(crate) struct FakeSource {
     keys: Mutex<HashMap<[u8; 32], KeyGrant>>,
     tenants: Mutex<HashMap<TenantId, Arc<TenantRoute>>>,
     shards: Mutex<HashMap<ShardId, ShardRoute>>,
-    asked: AtomicUsize,
+    calls: AtomicUsize,
     routes_read: AtomicUsize,
     away: AtomicBool,
     silent: AtomicBool,
@@ -113,7 +113,7 @@ impl FakeSource {
         change(grant);
     }
 
-    /// Changes every key; their names.
+    /// Changes every key, and returns their ids.
     pub(crate) fn change_keys(&self, change: impl Fn(&mut KeyGrant)) -> Vec<KeyId> {
         let mut keys = self.keys.lock().unwrap();
         keys.values_mut().for_each(change);
@@ -136,7 +136,7 @@ impl FakeSource {
         self.tenants.lock().unwrap().insert(id, Arc::new(route));
     }
 
-    /// Changes the route of the one tenant, and nobody hears of it.
+    /// Changes the route of the tenant without notifying the routers.
     pub(crate) fn change_route(&self, change: impl FnOnce(&mut TenantRoute)) {
         let id: TenantId = "acme".parse().unwrap();
         let mut tenants = self.tenants.lock().unwrap();
@@ -148,15 +148,15 @@ impl FakeSource {
         self.routes_read.load(Ordering::SeqCst)
     }
 
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
     }
 
     pub(crate) fn go_away(&self) {
         self.away.store(true, Ordering::SeqCst);
     }
 
-    /// From now on it does not answer.
+    /// Stops answering.
     pub(crate) fn fall_silent(&self) {
         self.silent.store(true, Ordering::SeqCst);
     }
@@ -169,7 +169,7 @@ impl FakeSource {
 #[async_trait]
 impl RouteSource for FakeSource {
     async fn grant(&self, hash: &CredentialHash) -> Result<Option<KeyGrant>, RegistryError> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.calls.fetch_add(1, Ordering::SeqCst);
         if self.away.load(Ordering::SeqCst) {
             return Err(RegistryError::new("ask", "away"));
         }
@@ -182,7 +182,7 @@ impl RouteSource for FakeSource {
 
     async fn tenant(&self, id: &TenantId) -> Result<Option<Arc<TenantRoute>>, RegistryError> {
         self.routes_read.fetch_add(1, Ordering::SeqCst);
-        // As a real one: others run meanwhile.
+        // Like a real source, let other tasks run in the meantime.
         tokio::task::yield_now().await;
         if self.silent.load(Ordering::SeqCst) {
             std::future::pending::<()>().await;
@@ -263,11 +263,11 @@ impl ArchiveDirectory for NoShards {
     }
 }
 
-/// One shard, which a test takes away and brings back.
+/// One shard, which a test can make unavailable.
 pub(crate) struct OneShard {
     pub(crate) shard: Arc<EmbeddedShard>,
     away: AtomicBool,
-    asked: AtomicUsize,
+    calls: AtomicUsize,
 }
 
 impl OneShard {
@@ -275,14 +275,14 @@ impl OneShard {
         self.away.store(away, Ordering::SeqCst);
     }
 
-    /// How often it was asked for.
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    /// How often it was opened.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
     }
 
-    /// Waits until it was asked for so many times.
-    pub(crate) async fn is_asked(&self, times: usize) {
-        while self.asked() < times {
+    /// Waits until it was opened this many times.
+    pub(crate) async fn wait_for_calls(&self, times: usize) {
+        while self.calls() < times {
             tokio::task::yield_now().await;
         }
     }
@@ -290,7 +290,7 @@ impl OneShard {
 
 impl ShardDirectory for OneShard {
     fn shard(&self, _: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.calls.fetch_add(1, Ordering::SeqCst);
         match self.away.load(Ordering::SeqCst) {
             true => Err(ShardError::unavailable("the test took it away")),
             false => Ok(self.shard.clone()),
@@ -304,20 +304,20 @@ pub(crate) struct TestRouter<S = OneShard> {
     pub(crate) source: Arc<FakeSource>,
     pub(crate) shards: Arc<S>,
     pub(crate) archives: Arc<LocalArchives>,
-    /// Where archives are.
+    /// The directory of the archives.
     pub(crate) directory: tempfile::TempDir,
     pub(crate) key: String,
 }
 
-/// What the router answered.
+/// A response of the router.
 #[derive(Debug, PartialEq)]
-pub(crate) struct Answered {
+pub(crate) struct TestResponse {
     pub(crate) status: u16,
     pub(crate) headers: axum::http::HeaderMap,
     pub(crate) body: Value,
 }
 
-impl Answered {
+impl TestResponse {
     pub(crate) fn header(&self, name: &str) -> &str {
         let value = self.headers.get(name);
         value.map_or("", |value| value.to_str().unwrap())
@@ -342,7 +342,7 @@ impl TestRouter {
         let shards = Arc::new(OneShard {
             shard: Arc::new(shard.unwrap()),
             away: AtomicBool::new(false),
-            asked: AtomicUsize::new(0),
+            calls: AtomicUsize::new(0),
         });
         let mut settings = settings();
         change(&mut settings);
@@ -365,56 +365,56 @@ impl TestRouter {
 }
 
 impl<S> TestRouter<S> {
-    /// Changes the tenant's route, as the follower would hear it.
+    /// Changes the tenant's route and notifies the router.
     pub(crate) fn change_route(&self, change: impl FnOnce(&mut TenantRoute)) {
         self.source.change_route(change);
-        self.hears_of_route();
+        self.invalidate_route();
     }
 
-    /// The follower hears that the tenant's route has changed.
-    pub(crate) fn hears_of_route(&self) {
+    /// Notifies the router that the tenant's route has changed.
+    pub(crate) fn invalidate_route(&self) {
         let id: TenantId = "acme".parse().unwrap();
         self.state.parts.routes.forget_tenant(&id);
     }
 
-    /// Asks the router.
-    pub(crate) async fn ask(&self, method: &str, path: &str, body: &str) -> Answered {
+    /// Sends a request through axum.
+    pub(crate) async fn ask(&self, method: &str, path: &str, body: &str) -> TestResponse {
         let request = self.request(method, path, body);
-        answered(router(self.state.clone()).oneshot(request).await.unwrap()).await
+        read_response(router(self.state.clone()).oneshot(request).await.unwrap()).await
     }
 
-    /// Asks the router for something that is no JSON.
+    /// Sends a request whose response is text.
     pub(crate) async fn ask_for_text(&self, method: &str, path: &str, body: &str) -> String {
         let response = self.ask_raw(method, path, body).await;
         let bytes = axum::body::to_bytes(response.into_body(), 1 << 24).await;
         String::from_utf8(bytes.unwrap().to_vec()).unwrap()
     }
 
-    /// The answer as it is.
+    /// Sends a request and returns the raw response.
     pub(crate) async fn ask_raw(&self, method: &str, path: &str, body: &str) -> Response {
         let request = self.request(method, path, body);
         router(self.state.clone()).oneshot(request).await.unwrap()
     }
 
-    /// Asks for what does not end.
+    /// Opens an endless response.
     pub(crate) async fn open(&self, method: &str, path: &str) -> BodyDataStream {
         let response = self.ask_raw(method, path, "").await;
         response.into_body().into_data_stream()
     }
 
-    /// Asks for the newest there is.
-    pub(crate) async fn ask_newest(&self, path: &str) -> Answered {
+    /// Sends a request with `Cache-Control: no-cache`.
+    pub(crate) async fn ask_newest(&self, path: &str) -> TestResponse {
         let mut request = self.request("GET", path, "");
         let value = axum::http::HeaderValue::from_static("no-cache");
         request.headers_mut().insert("cache-control", value);
-        answered(router(self.state.clone()).oneshot(request).await.unwrap()).await
+        read_response(router(self.state.clone()).oneshot(request).await.unwrap()).await
     }
 
-    /// Asks the router past its paths.
-    pub(crate) async fn ask_directly(&self, method: &str, path: &str, body: &str) -> Answered {
+    /// Sends a request directly, without axum's routing.
+    pub(crate) async fn ask_directly(&self, method: &str, path: &str, body: &str) -> TestResponse {
         let request = self.request(method, path, body);
         let direct = Direct::from_request(request.method(), request.uri()).unwrap();
-        answered(direct.answer(&self.state, request).await).await
+        read_response(direct.answer(&self.state, request).await).await
     }
 
     pub(crate) fn request(&self, method: &str, path: &str, body: &str) -> Request<Body> {
@@ -428,17 +428,17 @@ impl<S> TestRouter<S> {
     }
 }
 
-async fn answered(response: Response) -> Answered {
+async fn read_response(response: Response) -> TestResponse {
     let (mut parts, body) = response.into_parts();
-    // The framework adds it on one way in, the server on the other.
+    // axum adds it on one way, and the server on the other.
     parts.headers.remove("content-length");
     let bytes = axum::body::to_bytes(body, 1 << 20).await.unwrap();
-    // Lines are no JSON value, and are compared as they are.
+    // A response of several lines is not JSON, and is compared as text.
     let text = || match &*String::from_utf8_lossy(&bytes) {
         "" => Value::Null,
         text => Value::String(text.to_owned()),
     };
-    Answered {
+    TestResponse {
         status: parts.status.as_u16(),
         headers: parts.headers,
         body: serde_json::from_slice(&bytes).unwrap_or_else(|_| text()),

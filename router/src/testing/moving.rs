@@ -1,5 +1,5 @@
-//! Two routers, two embedded shards, one tenant, and its slice that moves step
-//! by step as a test says.
+//! A fleet of two routers and two embedded shards with one tenant, whose slice a test moves
+//! step by step.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -20,28 +20,28 @@ use tokio::sync::Notify;
 use super::{FakeSource, Seed, TestRouter, ports, settings};
 use crate::{RouterPorts, RouterSettings, RouterState};
 
-/// Two shards, each of which may be away.
-pub(crate) struct Pair {
+/// Two shards, each of which may be unavailable.
+pub(crate) struct TwoShards {
     shards: HashMap<ShardId, (Arc<EmbeddedShard>, AtomicBool)>,
-    asked: AtomicUsize,
+    calls: AtomicUsize,
     more: Notify,
 }
 
-impl Pair {
+impl TwoShards {
     pub(crate) fn set_away(&self, name: &str, away: bool) {
         self.shards[&id(name)].1.store(away, Ordering::SeqCst);
     }
 
-    /// How often a shard was asked for.
-    pub(crate) fn asked(&self) -> usize {
-        self.asked.load(Ordering::SeqCst)
+    /// How often a shard was opened.
+    pub(crate) fn calls(&self) -> usize {
+        self.calls.load(Ordering::SeqCst)
     }
 
-    /// Waits until a shard was asked for so often.
-    pub(crate) async fn is_asked(&self, times: usize) {
+    /// Waits until a shard was opened this often.
+    pub(crate) async fn wait_for_calls(&self, times: usize) {
         loop {
             let more = self.more.notified();
-            if self.asked() >= times {
+            if self.calls() >= times {
                 return;
             }
             more.await;
@@ -49,9 +49,9 @@ impl Pair {
     }
 }
 
-impl ShardDirectory for Pair {
+impl ShardDirectory for TwoShards {
     fn shard(&self, id: &ShardId) -> ShardResult<Arc<dyn VoteShard>> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        self.calls.fetch_add(1, Ordering::SeqCst);
         self.more.notify_waiters();
         match self.shards.get(id) {
             Some((shard, away)) if !away.load(Ordering::SeqCst) => Ok(shard.clone()),
@@ -60,18 +60,18 @@ impl ShardDirectory for Pair {
     }
 }
 
-/// Everything that a move needs.
-pub(crate) struct Town {
-    /// A router that hears of changes when the test says so.
-    pub(crate) near: TestRouter<Pair>,
-    /// A router that never hears of any.
-    pub(crate) far: TestRouter<Pair>,
+/// Everything that a migration needs.
+pub(crate) struct TestFleet {
+    /// A router that the test notifies of changes.
+    pub(crate) near: TestRouter<TwoShards>,
+    /// A router that is never notified.
+    pub(crate) far: TestRouter<TwoShards>,
     pub(crate) source: Arc<FakeSource>,
-    pub(crate) shards: Arc<Pair>,
+    pub(crate) shards: Arc<TwoShards>,
     pub(crate) clock: Arc<SteppedClock>,
     copied: Mutex<Cursor>,
     moves: AtomicUsize,
-    /// Whether moves that begin have both sides acknowledge.
+    /// Whether new migrations replicate synchronously in their window.
     pub(crate) sync: AtomicBool,
 }
 
@@ -93,7 +93,7 @@ fn at(epoch: Epoch) -> FencedSlice {
     }
 }
 
-impl Town {
+impl TestFleet {
     pub(crate) fn new(change: impl Fn(&mut RouterSettings)) -> Self {
         let clock = Arc::new(SteppedClock::new(1_000_000));
         let source = Arc::new(FakeSource::default());
@@ -109,12 +109,12 @@ impl Town {
             );
             (id(name), (Arc::new(shard.unwrap()), AtomicBool::new(false)))
         };
-        let shards = Arc::new(Pair {
+        let shards = Arc::new(TwoShards {
             shards: (11..).zip(["shard-1", "shard-2"]).map(open).collect(),
-            asked: AtomicUsize::new(0),
+            calls: AtomicUsize::new(0),
             more: Notify::new(),
         });
-        let house = |seed: u64| {
+        let server = |seed: u64| {
             let mut settings = settings();
             change(&mut settings);
             let directory = tempfile::tempdir().unwrap();
@@ -122,7 +122,7 @@ impl Town {
             let ports = RouterPorts {
                 shards: shards.clone(),
                 archives: archives.clone(),
-                // Requests get names of their own, in each router others.
+                // Each router makes different request ids.
                 entropy: Arc::new(Seed(seed.into())),
                 ..ports(clock.clone(), source.clone())
             };
@@ -136,8 +136,8 @@ impl Town {
             }
         };
         Self {
-            near: house(101),
-            far: house(202),
+            near: server(101),
+            far: server(202),
             source,
             shards,
             clock,
@@ -151,7 +151,7 @@ impl Town {
         self.shards.shards[&id(name)].0.clone()
     }
 
-    /// What the source says of the slice.
+    /// The route of the slice in the source.
     pub(crate) fn route(&self) -> SliceRoute {
         let mut route = None;
         self.source
@@ -165,10 +165,10 @@ impl Town {
             .change_route(|tenant| tenant.slices[0].set_route(route, now));
     }
 
-    fn order(&self) -> MigrationToken {
+    fn token(&self) -> MigrationToken {
         let number = self.moves.load(Ordering::SeqCst);
         MigrationToken {
-            move_id: MigrationId(format!("move-{number}")),
+            migration_id: MigrationId(format!("move-{number}")),
             token: number as u64,
         }
     }
@@ -181,14 +181,14 @@ impl Town {
         )
     }
 
-    /// Prepares the other shard and copies what is there.
+    /// Prepares the target and copies the current data.
     pub(crate) async fn begin(&self, to: &str) {
         self.moves.fetch_add(1, Ordering::SeqCst);
         let mut route = self.route();
         let prepared = Epoch(route.spent.0 + 1);
         route.spent = prepared;
         route.moving = Some(ActiveMigration {
-            move_id: self.order().move_id,
+            migration_id: self.token().migration_id,
             from: route.owner.clone(),
             to: id(to),
             prepared,
@@ -199,9 +199,9 @@ impl Town {
         self.set_route(route);
         let (from, target) = self.sides();
         let key = from.slice_key(&slice()).await.unwrap();
-        let (at, order) = (at(prepared), self.order());
+        let (at, token) = (at(prepared), self.token());
         target
-            .prepare(&at, &order, key, HashRange::WHOLE)
+            .prepare(&at, &token, key, HashRange::WHOLE)
             .await
             .unwrap();
         *self.copied.lock().unwrap() = Cursor::Start;
@@ -211,7 +211,7 @@ impl Town {
     async fn copy(&self) {
         let (from, to) = self.sides();
         let cursor = self.copied.lock().unwrap().clone();
-        let next = carry(&from, &to, &self.order(), cursor).await;
+        let next = copy_all(&from, &to, &self.token(), cursor).await;
         *self.copied.lock().unwrap() = next;
     }
 
@@ -223,13 +223,13 @@ impl Town {
         route.moving.as_mut().unwrap().phase = MigrationPhase::Sealing { epoch };
         self.set_route(route);
         let (from, to) = self.sides();
-        from.seal(&at(epoch), &self.order()).await.unwrap();
+        from.seal(&at(epoch), &self.token()).await.unwrap();
         self.copy().await;
         let digests = from.digests(&slice()).await.unwrap();
         assert_eq!(to.digests(&slice()).await.unwrap(), digests);
     }
 
-    /// Changes the owner in the source; the target does not know yet.
+    /// Changes the owner in the route source; the target does not know it yet.
     pub(crate) fn commit(&self) {
         let mut route = self.route();
         route.epoch = route.spent;
@@ -239,23 +239,23 @@ impl Town {
         self.set_route(route);
     }
 
-    /// Tells the target, which takes votes from now on; the source does not know.
+    /// Activates the target, which takes votes from now on; the source does not know it.
     pub(crate) async fn activate_target(&self) {
         let (_, to) = self.sides();
         let epoch = self.route().epoch;
-        to.activate(&at(epoch), &self.order()).await.unwrap();
+        to.activate(&at(epoch), &self.token()).await.unwrap();
     }
 
-    /// Tells both sides.
+    /// Activates the target and retires the source.
     pub(crate) async fn activate(&self) {
         self.activate_target().await;
         let (from, _) = self.sides();
         let epoch = self.route().epoch;
-        from.retire(&at(epoch), &self.order()).await.unwrap();
+        from.retire(&at(epoch), &self.token()).await.unwrap();
     }
 
-    /// Calls a sealed move off: the slice stays where it was.
-    pub(crate) async fn call_off(&self) {
+    /// Aborts a sealed migration: the slice stays at its source.
+    pub(crate) async fn abort(&self) {
         let (from, _) = self.sides();
         let mut route = self.route();
         route.epoch = Epoch(route.spent.0 + 1);
@@ -263,27 +263,27 @@ impl Town {
         route.moving = None;
         let epoch = route.epoch;
         self.set_route(route);
-        from.unseal(&at(epoch), &self.order()).await.unwrap();
+        from.unseal(&at(epoch), &self.token()).await.unwrap();
     }
 
-    /// A whole move, up to its window. The near router hears of it.
+    /// Migrates up to the window, and notifies the near router.
     pub(crate) async fn move_to(&self, to: &str) {
         self.begin(to).await;
         self.seal().await;
         self.commit();
         self.activate().await;
-        self.near.hears_of_route();
+        self.near.invalidate_route();
     }
 
-    /// The window ends; what the old side has stays there.
+    /// Ends the window; the source keeps its copy.
     pub(crate) fn finish(&self) {
         let mut route = self.route();
         route.moving = None;
         self.set_route(route);
-        self.near.hears_of_route();
+        self.near.invalidate_route();
     }
 
-    /// Brings what the owner has to the old side, as the window's stream does.
+    /// Copies the owner's data to the previous shard, as streaming back does.
     pub(crate) async fn stream_back(&self) {
         self.moves.fetch_add(1, Ordering::SeqCst);
         let mut route = self.route();
@@ -292,15 +292,15 @@ impl Town {
         self.set_route(route);
         let (old, owner) = self.sides();
         let key = owner.slice_key(&slice()).await.unwrap();
-        old.prepare(&at(back), &self.order(), key, HashRange::WHOLE)
+        old.prepare(&at(back), &self.token(), key, HashRange::WHOLE)
             .await
             .unwrap();
-        carry(&owner, &old, &self.order(), Cursor::Start).await;
+        copy_all(&owner, &old, &self.token(), Cursor::Start).await;
     }
 
-    /// Lets a shard's log grow by something that is none of the tenant's.
-    pub(crate) async fn let_grow(&self, name: &str) {
-        let (shard, order) = (self.shard(name), self.order());
+    /// Appends changes of another tenant to a shard's log.
+    pub(crate) async fn append_unrelated_changes(&self, name: &str) {
+        let (shard, token) = (self.shard(name), self.token());
         let at = |epoch| FencedSlice {
             slice: SliceId {
                 tenant_id: "other".parse().unwrap(),
@@ -310,29 +310,29 @@ impl Town {
         };
         shard.adopt(&at(1)).await.unwrap();
         for epoch in 1..30 {
-            shard.seal(&at(2 * epoch), &order).await.unwrap();
-            shard.unseal(&at(2 * epoch + 1), &order).await.unwrap();
+            shard.seal(&at(2 * epoch), &token).await.unwrap();
+            shard.unseal(&at(2 * epoch + 1), &token).await.unwrap();
         }
     }
 
-    /// Puts rows on the old side behind everybody's back.
-    pub(crate) async fn plant(&self, changes: &[ballast_vote_shard::shard::ExportedRow]) {
+    /// Imports rows into the previous shard only.
+    pub(crate) async fn plant_rows(&self, changes: &[ballast_vote_shard::shard::ExportedRow]) {
         let (old, _) = self.sides();
-        old.import(&slice(), &self.order(), changes).await.unwrap();
+        old.import(&slice(), &self.token(), changes).await.unwrap();
     }
 }
 
-/// Carries all there is, and says where to go on.
-async fn carry(
+/// Copies all changes, and returns the next cursor.
+async fn copy_all(
     from: &EmbeddedShard,
     to: &EmbeddedShard,
-    order: &MigrationToken,
+    token: &MigrationToken,
     mut cursor: Cursor,
 ) -> Cursor {
     loop {
         let page = from.export(&slice(), &cursor, 1 << 20).await.unwrap();
         if !page.changes.is_empty() {
-            to.import(&slice(), order, &page.changes).await.unwrap();
+            to.import(&slice(), token, &page.changes).await.unwrap();
         }
         cursor = page.next;
         if page.caught_up {

@@ -29,7 +29,7 @@ pub(super) struct LineParser {
 pub(super) struct LineBatch {
     /// The ballots to cast.
     pub(super) ballots: Vec<Ballot>,
-    /// The lines in order. [`ParsedLine::Ballot`] stands for the next ballot.
+    /// The lines in order. [`ParsedLine::Ballot`] refers to the next ballot.
     pub(super) lines: Vec<(u64, ParsedLine)>,
 }
 

@@ -299,22 +299,22 @@ mod tests {
 
     #[tokio::test]
     async fn lines_are_held_for_their_shard_and_can_be_repeated() {
-        let house = TestRouter::new(|settings| settings.hold_max = Duration::from_millis(200));
-        let (_, vote) = house.poll().await;
+        let server = TestRouter::new(|settings| settings.hold_max = Duration::from_millis(200));
+        let (_, vote) = server.poll().await;
         let mut names = vote.split('/').skip(2).step_by(2);
         let (poll, item) = (names.next().unwrap(), names.next().unwrap());
         let line = format!(r#"{{"pollID":"{poll}","itemID":"{item}","voterID":"ada"}}"#);
-        house.shards.set_away(true);
-        let refused = house.ask("POST", "/votes", &line).await;
+        server.shards.set_away(true);
+        let refused = server.ask("POST", "/votes", &line).await;
         assert_eq!(refused.status, 200, "{refused:?}");
         assert_eq!(refused.body["outcome"], "refused");
         assert_eq!(refused.body["code"], "unavailable");
-        let asked = house.shards.asked();
+        let asked = server.shards.calls();
         let back = async {
-            house.shards.is_asked(asked + 2).await;
-            house.shards.set_away(false);
+            server.shards.wait_for_calls(asked + 2).await;
+            server.shards.set_away(false);
         };
-        let (counted, ()) = tokio::join!(house.ask("POST", "/votes", &line), back);
+        let (counted, ()) = tokio::join!(server.ask("POST", "/votes", &line), back);
         assert_eq!(counted.body["outcome"], "counted", "{counted:?}");
         assert_eq!(counted.header("ballast-tenant"), "acme");
     }

@@ -1,34 +1,35 @@
-//! How a shard answers the calls for a slice: how many, how many failed, how
-//! long they took. What a move is judged by once its slice is elsewhere.
+//! Statistics of a shard's calls for a slice: their number, failures and latency. A
+//! migration is checked against them after its cutover.
 
-/// How calls were answered.
+/// Counts of calls by latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CallStats {
-    /// Those that the shard answered, by how long it took.
+    /// Calls that the shard answered, by latency band.
     pub took: [u64; CallStats::BANDS],
-    /// Those that it did not: away, or too slow.
+    /// Calls that it did not answer: it was unavailable or too slow.
     pub failed: u64,
 }
 
 impl CallStats {
-    /// Calls are sorted by how long they took: less than 1, 2, 4 …
-    /// milliseconds, and the last ones however long.
+    /// The number of latency bands: less than 1, 2, 4 … milliseconds. The last band is
+    /// unbounded.
     pub const BANDS: usize = 16;
 
-    /// Which band a call belongs to that took so long.
+    /// The band of a call with this latency.
     #[must_use]
     pub fn band(took_ms: u64) -> usize {
         let band = u64::BITS - took_ms.leading_zeros();
         (band as usize).min(Self::BANDS - 1)
     }
 
-    /// All calls.
+    /// The number of calls.
     #[must_use]
     pub fn calls(&self) -> u64 {
         self.took.iter().sum::<u64>() + self.failed
     }
 
-    /// What came since an earlier look. A count that fell began anew.
+    /// The calls since an earlier reading. A lower count means that the counters were
+    /// restarted.
     #[must_use]
     pub fn difference_from(&self, earlier: &Self) -> Self {
         if self.calls() < earlier.calls() {
@@ -42,8 +43,8 @@ impl CallStats {
         since
     }
 
-    /// Ninety-nine in a hundred of those that were answered took less than
-    /// this, in milliseconds; nothing when there were none.
+    /// The p99 latency of answered calls, in milliseconds, rounded up to the band; `None` if
+    /// there were none.
     #[must_use]
     pub fn p99_ms(&self) -> Option<u64> {
         let answered: u64 = self.took.iter().sum();
@@ -69,12 +70,12 @@ impl CallStats {
     }
 }
 
-/// How a slice's calls were answered around a cutover.
+/// The call statistics of a slice before and after a cutover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct CutoverCallStats {
-    /// By the source, while it was copied.
+    /// The source's calls, while the slice was copied.
     pub before: CallStats,
-    /// By the target, since then.
+    /// The target's calls, since the cutover.
     pub after: CallStats,
 }
 
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn the_slowest_of_a_hundred_is_what_p99_leaves_out() {
+    fn p99_leaves_out_the_slowest_of_a_hundred() {
         assert_eq!(CallStats::default().p99_ms(), None);
         assert_eq!(answers(&[0], 0).p99_ms(), Some(1));
         assert_eq!(answers(&[3; 50], 0).p99_ms(), Some(4));
@@ -107,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn what_came_since_is_told_and_a_restart_is_no_minus() {
+    fn differences_are_never_negative_after_a_restart() {
         let (early, late) = (answers(&[1, 2], 1), answers(&[1, 2, 2, 40], 3));
         let since = late.difference_from(&early);
         assert_eq!((since.calls(), since.failed), (4, 2));
