@@ -32,7 +32,7 @@ async fn why_it_ended(it: &Instance, id: &str) -> String {
 #[tokio::test]
 async fn one_execution_works_on_a_move_and_others_leave_it_alone() {
     let it = Instance::start().await;
-    let application = Application::of(&it, "acme").await;
+    let application = Application::create(&it, "acme").await;
     let poll = application.poll(json!({})).await;
     let lines = (0..200).map(|n| poll.line(n % 2, &format!("v{n}")));
     application.send_lines(lines.collect()).await;
@@ -47,7 +47,7 @@ async fn one_execution_works_on_a_move_and_others_leave_it_alone() {
     });
     let early = begin_execution(&it, "another", input).await;
     let why = why_it_ended(&it, &early).await;
-    assert!(why.contains("leave migrationID out"), "{why}");
+    assert!(why.contains("leave out migrationID"), "{why}");
     assert!(it.all("/migrations").await.is_empty());
     let wanted = json!({ "toShardID": to, "windowMs": 600_000 });
     let begun = it
