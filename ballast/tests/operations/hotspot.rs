@@ -5,28 +5,30 @@
 use std::fs;
 use std::sync::Arc;
 
-use crate::support::busy::Busy;
-use crate::support::hot::{PATIENCE, RULES, first, shard_of, started, started_with, two_on_one};
+use crate::support::busy::BusyTenant;
+use crate::support::hot::{
+    PATIENCE, RULES, find_shard, first, overload_one_shard, started, started_with,
+};
 use crate::support::polls::Application;
 use crate::support::process::ballast;
-use crate::support::{Instance, Options, Process, eventually, text, within};
+use crate::support::{Instance, InstanceOptions, Process, eventually, text, within};
 use ballast_domain::Timestamp;
 use serde_json::{Value, json};
 
 /// What the command line says.
-async fn cli(it: &Instance, args: &[&str]) -> crate::support::Ended {
+async fn cli(it: &Instance, args: &[&str]) -> crate::support::ProcessExit {
     let mut command = ballast();
     command.args(args).args(["--url", &it.admin]);
     command
         .env("BALLAST_TOKEN", &it.token)
         .current_dir(it.home());
-    Process::spawn(&mut command).ended().await
+    Process::spawn(&mut command).wait_for_end().await
 }
 
-async fn is_apart(it: &Instance, one: &Busy, two: &Busy) -> Option<()> {
+async fn is_apart(it: &Instance, one: &BusyTenant, two: &BusyTenant) -> Option<()> {
     let (one, two) = (
-        shard_of(it, &one.tenant).await,
-        shard_of(it, &two.tenant).await,
+        find_shard(it, &one.tenant).await,
+        find_shard(it, &two.tenant).await,
     );
     (one != two).then_some(())
 }
@@ -34,7 +36,7 @@ async fn is_apart(it: &Instance, one: &Busy, two: &Busy) -> Option<()> {
 #[tokio::test]
 async fn in_auto_mode_a_hotspot_is_cured_and_judged_and_no_vote_is_lost() {
     let it = started("auto").await;
-    let (one, two, shard) = two_on_one(&it).await;
+    let (one, two, shard) = overload_one_shard(&it).await;
     let hotspot = within(PATIENCE, "a hotspot", async || {
         let found = first(&it, "/hotspots").await?;
         (found["cure"] == "move").then_some(found)
@@ -112,7 +114,7 @@ async fn a_key_that_floods_its_shard_is_throttled_and_told_so() {
         "{shown}"
     );
     let told = cli(&it, &["key", "show", &id]).await;
-    assert!(told.stdout.contains("calls a second until"), "{told:?}");
+    assert!(told.stdout.contains("calls/s until"), "{told:?}");
     let plan = first(&it, "/plans").await.unwrap();
     assert_eq!(plan["does"], "throttle", "{plan}");
 }
@@ -154,13 +156,13 @@ async fn lanes_come_and_go(dies: bool) {
     fs::write(home.path().join("rules.toml"), LANE_RULES).unwrap();
     let config = "[hotspots]\nmode = \"auto\"\nrules = \"rules.toml\"\nlane_votes_max = 4\n\
                   judge = \"2s\"\n";
-    let options = Options {
+    let options = InstanceOptions {
         config: Some(config.to_owned()),
-        ..Options::default()
+        ..InstanceOptions::default()
     };
     let mut it = Instance::within(home, options).await;
     it.tenant("acme").await;
-    let busy = Busy::begin(&it, "acme", 6, 1).await;
+    let busy = BusyTenant::begin(&it, "acme", 6, 1).await;
     let (app, poll) = (busy.app.clone(), busy.polls[0].clone());
     let path = poll.path("/lanes");
     within(PATIENCE, "more lanes", async || {
@@ -185,7 +187,7 @@ async fn lanes_come_and_go(dies: bool) {
     assert_eq!(app.newest(&poll).await["total"].as_u64(), Some(counted));
     let plan = first(&it, "/plans").await.unwrap();
     assert_eq!(plan["does"], "fewer lanes", "{plan}");
-    assert!(text(&plan["letter"]).contains("has cooled"), "{plan}");
+    assert!(text(&plan["letter"]).contains("more lanes ("), "{plan}");
     within(PATIENCE, "the hotspot is over", async || {
         (first(&it, "/hotspots?open=true").await.is_none()).then_some(())
     })
@@ -196,14 +198,17 @@ async fn lanes_come_and_go(dies: bool) {
 async fn in_propose_mode_somebody_has_the_last_word() {
     // What was rejected is proposed again only after a while.
     let mut it = started_with("propose", "rest = \"6s\"\n").await;
-    let (one, two, shard) = two_on_one(&it).await;
+    let (one, two, shard) = overload_one_shard(&it).await;
     let plan = within(PATIENCE, "a plan", async || {
         let plan = first(&it, "/plans?open=true").await?;
         (plan["status"] == "proposed").then_some(plan)
     })
     .await;
     let id = text(&plan["planID"]);
-    assert!(text(&plan["letter"]).contains("Cure: 1 move"), "{plan}");
+    assert!(
+        text(&plan["letter"]).contains("Cure: 1 migration"),
+        "{plan}"
+    );
     let planned = &plan["plan"]["moves"][0];
     let [tenant, to] = ["tenantID", "toShardID"].map(|name| text(&planned[name]));
     assert_eq!(plan["reason"], format!("move {tenant}/0 to {to}"));
@@ -222,7 +227,7 @@ async fn in_propose_mode_somebody_has_the_last_word() {
     it.call("POST", &format!("/plans/{id}/approve"))
         .send()
         .await
-        .refused(409, "wrong-phase");
+        .expect_error(409, "wrong-phase");
     within(PATIENCE, "the word that was said", async || {
         let hotspot = first(&it, "/hotspots?open=true").await?;
         let why = hotspot["whyNot"]["because"].as_str()?.to_owned();
@@ -265,7 +270,7 @@ async fn in_propose_mode_somebody_has_the_last_word() {
 #[tokio::test]
 async fn observed_hotspots_are_told_and_left() {
     let it = started("observe").await;
-    let (one, two, shard) = two_on_one(&it).await;
+    let (one, two, shard) = overload_one_shard(&it).await;
     let hotspot = within(PATIENCE, "a hotspot", async || {
         let found = first(&it, "/hotspots?open=true").await?;
         found["whyNot"]["because"]
@@ -292,11 +297,11 @@ async fn observed_hotspots_are_told_and_left() {
     it.call("GET", "/hotspots/none")
         .send()
         .await
-        .refused(404, "hotspot-not-found");
+        .expect_error(404, "hotspot-not-found");
     it.call("GET", "/plans/none")
         .send()
         .await
-        .refused(404, "plan-not-found");
+        .expect_error(404, "plan-not-found");
     // What was recorded can be looked at again, and asked what if.
     let tested = cli(&it, &["hotspot", "rules", "test", "rules.toml", "--json"]).await;
     let report: Value = serde_json::from_str(&tested.stdout).unwrap();
