@@ -238,7 +238,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn weights_that_cannot_be_are_refused() {
+    fn invalid_weights_are_rejected() {
         for bad in [0.0, -1.0, f64::NAN, f64::INFINITY, 1e9, 1e-9] {
             assert!(weight("/weight", bad).is_err(), "{bad}");
         }

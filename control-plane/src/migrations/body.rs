@@ -321,7 +321,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_tells_its_pace_and_how_long_it_still_takes() {
+    fn a_copy_shows_its_rate_and_remaining_time() {
         let shown = |done, total, per_second| {
             from_task_progress(&TaskProgress {
                 task: TaskId(1),
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_tells_how_long_it_still_takes() {
+    fn the_window_shows_its_remaining_time() {
         let window = |both, ends_now| DualReadWindow {
             since: Timestamp::from_unix_ms(0),
             ms: 7_200_000,

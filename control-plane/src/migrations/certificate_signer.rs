@@ -89,6 +89,8 @@ pub fn verify(
 /// The key is a secret: show only its public part.
 impl fmt::Debug for CertificateSigner {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("CertificateSigner").field(&self.public_key()).finish()
+        f.debug_tuple("CertificateSigner")
+            .field(&self.public_key())
+            .finish()
     }
 }

@@ -177,7 +177,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_limit_on_bytes_is_reckoned_with() {
+    fn the_price_includes_the_bandwidth_limit() {
         let lasts = |limit| {
             let untrained = PastMigrations::from_migrations(&[]);
             untrained

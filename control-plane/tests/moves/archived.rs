@@ -85,7 +85,7 @@ async fn closed_polls_go_as_files_and_are_certified() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_move_that_is_called_off_leaves_no_files() {
+async fn a_cancelled_migration_leaves_no_files() {
     let fleet = TestFleet::new().await;
     let poll = fleet.closed(11, 40).await;
     let from = fleet.owner().await;
@@ -102,7 +102,7 @@ async fn a_move_that_is_called_off_leaves_no_files() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_rots_on_the_target_is_brought_anew_once() {
+async fn a_corrupt_file_on_the_target_is_copied_again_once() {
     let fleet = TestFleet::new().await;
     let poll = fleet.closed(11, 40).await;
     let from = fleet.owner().await;
@@ -133,7 +133,7 @@ async fn a_file_that_rots_on_the_target_is_brought_anew_once() {
 
 /// A damaged file on the source cannot move, and nothing is lost.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_file_of_the_source_is_named_and_stays() {
+async fn a_damaged_file_on_the_source_is_reported_and_stays() {
     let fleet = TestFleet::new().await;
     fleet.closed(11, 40).await;
     let [to, other] = fleet.others().await;
@@ -153,7 +153,7 @@ async fn a_damaged_file_of_the_source_is_named_and_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_rots_on_the_owner_in_the_window_brings_the_slice_back() {
+async fn a_corrupt_file_on_the_owner_in_the_window_brings_the_slice_back() {
     let fleet = TestFleet::new().await;
     let poll = fleet.closed(11, 40).await;
     let from = fleet.owner().await;
@@ -182,7 +182,7 @@ async fn a_file_that_rots_on_the_owner_in_the_window_brings_the_slice_back() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_file_that_rots_on_the_source_in_the_window_is_mended() {
+async fn a_corrupt_file_on_the_source_in_the_window_is_repaired() {
     for command in [MigrationCommand::Complete, MigrationCommand::Reverse] {
         let fleet = TestFleet::new().await;
         fleet.closed(11, 40).await;
@@ -208,7 +208,7 @@ async fn a_file_that_rots_on_the_source_in_the_window_is_mended() {
 
 /// A slice only goes back once its copy there is correct.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_slice_does_not_go_back_to_a_rotten_row() {
+async fn a_slice_does_not_go_back_to_a_corrupt_row() {
     let fleet = TestFleet::new().await;
     let voting = fleet.voting(2);
     voting.more(20).await;
@@ -270,7 +270,7 @@ async fn a_row_that_is_wrong_on_both_sides_is_kept_and_reported() {
 /// A row that only the source has may be an acknowledged vote. It is not removed until
 /// an operator has looked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_only_the_source_has_is_kept_until_somebody_has_looked() {
+async fn a_row_that_only_the_source_has_is_kept_until_an_operator_decides() {
     let fleet = TestFleet::new().await;
     let voting = fleet.voting(2);
     voting.more(20).await;

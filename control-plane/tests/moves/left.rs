@@ -35,7 +35,7 @@ async fn is_removed(fleet: &TestFleet, id: &MigrationId, shard: &ShardId) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_window_ends_without_its_source_when_somebody_says_so() {
+async fn an_operator_can_end_a_window_without_its_source() {
     let fleet = TestFleet::new().await;
     let voting = fleet.voting(2);
     voting.more(20).await;
@@ -77,7 +77,7 @@ async fn a_window_ends_without_its_source_when_somebody_says_so() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_move_is_called_off_though_its_target_is_away() {
+async fn a_migration_is_cancelled_while_its_target_is_unreachable() {
     let fleet = TestFleet::new().await;
     let voting = fleet.voting(2);
     voting.more(50).await;
@@ -107,7 +107,7 @@ async fn a_move_is_called_off_though_its_target_is_away() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_way_back_to_a_shard_that_is_away_can_be_called_off() {
+async fn a_reversal_to_an_unreachable_shard_can_be_cancelled() {
     let fleet = TestFleet::new().await;
     let voting = fleet.voting(2);
     voting.more(20).await;

@@ -153,7 +153,7 @@ async fn votes_only_on_a_lost_target_are_given_up_after_acceptance() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_way_back_that_hangs_can_be_gone_on_with_without_the_target() {
+async fn a_stuck_reversal_can_continue_without_the_target() {
     let fleet = TestFleet::new().await;
     let cut = cut_off(&fleet).await;
     fleet

@@ -158,7 +158,7 @@ async fn a_window_is_ended_early() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_move_waits_for_an_approval_and_can_be_called_off() {
+async fn a_migration_waits_for_approval_and_can_be_cancelled() {
     let fleet = TestFleet::with(|moves| moves.approval_above_rows = Some(10)).await;
     let voting = fleet.voting(2);
     voting.more(30).await;
@@ -217,7 +217,7 @@ async fn a_move_is_paused_and_resumed() {
 
 /// The bandwidth limit holds even for a copy of a single page.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_limit_of_bytes_is_kept_however_low() {
+async fn the_bandwidth_limit_holds_however_low() {
     let limit = 10_000;
     let fleet = TestFleet::with(|moves| moves.bytes_per_second = Some(limit)).await;
     let voting = fleet.voting(4);
@@ -444,7 +444,7 @@ async fn a_migration_without_an_execution_is_restarted() {
 
 /// An unreachable target delays the migration, and fails no vote.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_target_that_is_away_is_waited_for() {
+async fn an_unreachable_target_is_waited_for() {
     let fleet = TestFleet::new().await;
     let voting = fleet.voting(2);
     voting.more(20).await;

@@ -73,7 +73,7 @@ async fn nothing_is_sealed_on_a_lease_that_is_too_short() {
 
 /// A dry run lists what the migration would wait for.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_dry_run_says_what_would_be_waited_for() {
+async fn a_dry_run_lists_the_expected_waits() {
     let fleet = TestFleet::with(|moves| {
         // One minute a week, and not today.
         let today = (WallClock.now().unix_ms() / 86_400_000 + 3) % 7;
@@ -99,7 +99,7 @@ async fn a_dry_run_says_what_would_be_waited_for() {
 
 /// A migration that waits for an unreachable shard blocks no other.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_move_that_is_stuck_stops_no_other() {
+async fn a_stuck_migration_blocks_no_other() {
     let fleet = TestFleet::new().await;
     let [away, other] = fleet.others().await;
     let here = fleet.owner().await;

@@ -71,7 +71,7 @@ async fn is_back(fleet: &TestFleet, (from, to, id): &(ShardId, ShardId, Migratio
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_comes_back_without_its_target_when_somebody_wants_it() {
+async fn a_synced_slice_comes_back_without_its_target_on_request() {
     let fleet = TestFleet::with(|set| set.budget.away_ms = None).await;
     let cut = both(&fleet).await;
     cut_off(&fleet, &cut.1).await;
@@ -90,7 +90,7 @@ async fn it_comes_back_without_its_target_when_somebody_wants_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_comes_back_by_itself_when_its_target_is_away_for_long() {
+async fn a_synced_slice_comes_back_automatically_from_a_lost_target() {
     let fleet = TestFleet::with(|set| set.budget.away_ms = Some(1)).await;
     let cut = both(&fleet).await;
     cut_off(&fleet, &cut.1).await;

@@ -30,7 +30,7 @@ pub(crate) async fn start_in_window(fleet: &TestFleet, new: &NewMigration) -> Mi
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shard_that_is_away_is_waited_for_and_nothing_goes_back_by_itself() {
+async fn an_unreachable_shard_is_waited_for_without_going_back() {
     let fleet = TestFleet::new().await;
     let voting = fleet.voting(2);
     voting.more(20).await;

@@ -57,7 +57,7 @@ pub(crate) async fn a_tally_finds_its_records<F: Fixture>() {
     assert_eq!(find_ids(&store, &["shard:3"]).await, ["a"]);
 }
 
-pub(crate) async fn tallies_are_kept_and_taken_away<F: Fixture>() {
+pub(crate) async fn tallies_are_kept_and_removed<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
     commit_writes(&store, vec![create_with_tallies("a", &["x", "x", "y"])]).await;
     // Terms may be kept; tallies are always those of the write.

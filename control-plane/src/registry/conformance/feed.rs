@@ -40,7 +40,7 @@ pub(crate) async fn changes_resume_from_any_revision<F: Fixture>() {
     assert_eq!(store.changes(99, 100).await.unwrap(), vec![]);
 }
 
-pub(crate) async fn changes_carry_what_was_and_what_is<F: Fixture>() {
+pub(crate) async fn changes_include_the_states_before_and_after<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
     let change = |action, writes| RegistryCommit {
         actor: Actor {

@@ -80,7 +80,7 @@ macro_rules! suite {
             }
             queries {
                 a_term_finds_its_records
-                terms_are_kept_replaced_and_taken_away
+                terms_are_kept_replaced_and_removed
                 records_come_in_the_order_of_their_ids
                 pages_follow_each_other
                 a_list_can_be_read_from_its_end
@@ -90,7 +90,7 @@ macro_rules! suite {
             counting {
                 a_tally_counts_its_slices
                 a_tally_finds_its_records
-                tallies_are_kept_and_taken_away
+                tallies_are_kept_and_removed
                 a_prefix_narrows_tallies
                 tallies_are_known_in_the_past
             }
@@ -102,7 +102,7 @@ macro_rules! suite {
             }
             feed {
                 changes_resume_from_any_revision
-                changes_carry_what_was_and_what_is
+                changes_include_the_states_before_and_after
                 changes_come_in_whole_commits
                 events_come_newest_first
                 events_are_filtered
@@ -120,9 +120,9 @@ macro_rules! suite {
                 a_use_is_no_change
             }
             reopening {
-                everything_is_as_it_was
-                revisions_and_versions_go_on
-                time_does_not_run_backwards_across_it
+                reopening_restores_everything
+                revisions_and_versions_continue
+                time_does_not_run_backwards_across_a_restart
             }
         }
     };

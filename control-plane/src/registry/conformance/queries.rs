@@ -30,7 +30,7 @@ pub(crate) async fn a_term_finds_its_records<F: Fixture>() {
     assert_eq!(find_ids(&store, &[]).await, ["a", "b", "c"]);
 }
 
-pub(crate) async fn terms_are_kept_replaced_and_taken_away<F: Fixture>() {
+pub(crate) async fn terms_are_kept_replaced_and_removed<F: Fixture>() {
     let (_fixture, store) = start::<F>().await;
     commit_writes(&store, vec![create_with_terms("a", &["one", "two"])]).await;
     // Kept.

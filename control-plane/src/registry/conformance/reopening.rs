@@ -7,7 +7,7 @@ use ballast_domain::{Clock, Timestamp};
 
 use super::*;
 
-pub(crate) async fn everything_is_as_it_was<F: Fixture>() {
+pub(crate) async fn reopening_restores_everything<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
     let now = fixture.clock().now();
     seed_fleet(&store).await;
@@ -46,7 +46,7 @@ pub(crate) async fn everything_is_as_it_was<F: Fixture>() {
     assert_eq!(past.unwrap().version, 1);
 }
 
-pub(crate) async fn revisions_and_versions_go_on<F: Fixture>() {
+pub(crate) async fn revisions_and_versions_continue<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
     commit_writes(&store, vec![create_with_tallies("a", &["x"]), create("b")]).await;
     commit_writes(&store, vec![remove("b", 1)]).await;
@@ -87,7 +87,7 @@ pub(crate) async fn revisions_and_versions_go_on<F: Fixture>() {
     assert_eq!(commit_writes(&store, vec![create("d")]).await, 4);
 }
 
-pub(crate) async fn time_does_not_run_backwards_across_it<F: Fixture>() {
+pub(crate) async fn time_does_not_run_backwards_across_a_restart<F: Fixture>() {
     let (fixture, store) = start::<F>().await;
     let begin = fixture.clock().now();
     commit_writes(&store, vec![create("a")]).await;

@@ -91,7 +91,7 @@ mod tests {
 
     /// A read-only disk may contain files of a registry that was not closed.
     #[tokio::test]
-    async fn files_that_were_not_closed_are_copied_with_what_is_in_the_log() {
+    async fn unclosed_files_are_copied_with_their_log() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("registry.db");
         let clock = Arc::new(ManualClock::new());
