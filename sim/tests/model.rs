@@ -28,7 +28,7 @@ const EVERYTHING: ModelBounds = ModelBounds {
     clients: 2,
     choices: 1,
     workers: 2,
-    watchman: false,
+    reconciler: false,
     torn: true,
     moves: 2,
     retreats: 1,
@@ -48,9 +48,9 @@ const CHANGED: ModelBounds = ModelBounds {
 };
 
 /// In addition, the reconciler that undoes seals that last too long.
-const WATCHED: ModelBounds = ModelBounds {
+const WITH_RECONCILER: ModelBounds = ModelBounds {
     workers: 3,
-    watchman: true,
+    reconciler: true,
     torn: false,
     strays: 0,
     ..EVERYTHING
@@ -124,7 +124,7 @@ const PLAIN: ModelBounds = ModelBounds {
     clients: 1,
     choices: 1,
     workers: 2,
-    watchman: false,
+    reconciler: false,
     torn: false,
     moves: 1,
     retreats: 0,
@@ -194,7 +194,7 @@ fn check_exhaustively(name: &str, bounds: ModelBounds) {
 fn the_protocol_keeps_its_invariants() {
     check_exhaustively("everything", EVERYTHING);
     check_exhaustively("changed choices", CHANGED);
-    check_exhaustively("a reconciler", WATCHED);
+    check_exhaustively("a reconciler", WITH_RECONCILER);
     check_exhaustively("three workers", FOLLOWED);
     check_exhaustively("three migrations", THRICE);
     check_exhaustively("a copy repaired twice", MENDED);
@@ -241,7 +241,7 @@ mod wider {
         let bounds = ModelBounds {
             torn: true,
             strays: 1,
-            ..WATCHED
+            ..WITH_RECONCILER
         };
         check_if_long("a reconciler, torn reads, a stray", bounds);
     }

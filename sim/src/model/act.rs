@@ -32,8 +32,8 @@ impl MigrationModel {
         works.extend(self.repairs(world, worker));
         works.extend(self.relaxes(world, worker));
         works.extend(self.leaves(world, worker));
-        works.extend(self.disowns(world).filter(|_| !self.is_watchman(worker)));
-        works.extend(self.removes(world).filter(|_| !self.is_watchman(worker)));
+        works.extend(self.disowns(world).filter(|_| !self.is_reconciler(worker)));
+        works.extend(self.removes(world).filter(|_| !self.is_reconciler(worker)));
         works
     }
 
@@ -67,7 +67,7 @@ impl MigrationModel {
         let seen = world.workers[worker].seen.unwrap_or(world.route);
         let owner = world.shards[usize::from(seen.owner)].fence?;
         let knows = owner.holding == ModelHolding::Owner && owner.epoch == seen.epoch;
-        let may = world.left.leaves > 0 && !seen.gives_up() && !self.is_watchman(worker);
+        let may = world.left.leaves > 0 && !seen.gives_up() && !self.is_reconciler(worker);
         let then = seen.released().filter(|_| may && knows)?;
         Some(Message::UpdateRecord { seen, then })
     }
@@ -93,7 +93,7 @@ impl MigrationModel {
     fn repairs(&self, world: &ModelWorld, worker: usize) -> Option<Message> {
         let route = world.workers[worker].seen.unwrap_or(world.route);
         let moving = route.moving?;
-        let copies = moving.phase == ModelPhase::Copying && !self.is_watchman(worker);
+        let copies = moving.phase == ModelPhase::Copying && !self.is_reconciler(worker);
         (copies && world.left.repairs > 0).then_some(Message::Discard {
             shard: moving.to,
             known: route.spent,
@@ -104,12 +104,12 @@ impl MigrationModel {
     /// The update that ends synchronous acknowledgement, which any worker may send.
     fn relaxes(&self, world: &ModelWorld, worker: usize) -> Option<Message> {
         let seen = world.workers[worker].seen.unwrap_or(world.route);
-        let then = seen.relaxed().filter(|_| !self.is_watchman(worker))?;
+        let then = seen.relaxed().filter(|_| !self.is_reconciler(worker))?;
         Some(Message::UpdateRecord { seen, then })
     }
 
-    fn is_watchman(&self, worker: usize) -> bool {
-        self.bounds.watchman && worker + 1 == usize::from(self.bounds.workers)
+    fn is_reconciler(&self, worker: usize) -> bool {
+        self.bounds.reconciler && worker + 1 == usize::from(self.bounds.workers)
     }
 
     /// The next message of a worker with this intent, which finds the target close
@@ -149,7 +149,7 @@ impl MigrationModel {
             return None;
         }
         let mut order = token_of_worker(&moving, worker);
-        if self.is_watchman(worker) {
+        if self.is_reconciler(worker) {
             // The reconciler only undoes a seal and tells the owner, and uses a token
             // that does not lock out the worker.
             let does = match step {

@@ -41,7 +41,7 @@ impl MigrationModel {
 
     /// The last worker's next action: first copy what the target lacks, then seal.
     fn step(&self, world: &ModelWorld) -> Option<ModelWorld> {
-        let workers = self.bounds.workers - u8::from(self.bounds.watchman);
+        let workers = self.bounds.workers - u8::from(self.bounds.reconciler);
         let last = usize::from(workers) - 1;
         let mut then = *world;
         if self.bounds.torn {

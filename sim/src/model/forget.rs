@@ -168,7 +168,7 @@ mod tests {
             clients: 1,
             choices: 2,
             workers: 2,
-            watchman: false,
+            reconciler: false,
             torn: false,
             moves: 1,
             retreats: 0,

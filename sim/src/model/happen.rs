@@ -26,7 +26,7 @@ pub struct ModelBounds {
     /// Workers, each with a later lease than the one before; at most three.
     pub workers: u8,
     /// Whether the last worker is the reconciler, which undoes seals that last too long.
-    pub watchman: bool,
+    pub reconciler: bool,
     /// Whether workers read the record first and the shards later.
     pub torn: bool,
     /// Migrations that start, forward or reverse.

@@ -66,7 +66,7 @@
 //! - **Observing takes time**: with `torn`, a worker reads the record first and the shards
 //!   later.
 //! - **The reconciler**, which undoes seals that last too long, reuses the highest token;
-//!   with `watchman`, the last worker is the reconciler.
+//!   with `reconciler`, the last worker is the reconciler.
 //!
 //! Worlds that differ only in the numbering of the voters are the same world
 //! ([`ModelWorld`], `canonical`), and state that can never matter again is dropped

@@ -98,7 +98,7 @@ impl MigrationDriver {
 
     /// The reconciler: periodically undoes a seal that lasts too long.
     pub(crate) async fn unseal_periodically(self, slice: SliceId) {
-        let worker = self.worker(Caller::Watchman).await;
+        let worker = self.worker(Caller::Reconciler).await;
         loop {
             sleep(chance::ms(300, 1_000)).await;
             self.check_owners(&slice).await;

@@ -34,7 +34,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(3);
 pub(crate) enum Caller {
     Router(usize),
     Worker(u64),
-    Watchman,
+    Reconciler,
 }
 
 /// The shards as one caller reaches them.
