@@ -10,7 +10,7 @@ pub const TIMEOUT: &str = "States.Timeout";
 /// In a handler: a task exceeded its heartbeat timeout. The error itself is
 /// `States.Timeout`.
 pub const HEARTBEAT_TIMEOUT: &str = "States.HeartbeatTimeout";
-/// No rule of a Choice holds, and it has no default.
+/// No rule of a Choice matches, and it has no default.
 pub const NO_CHOICE_MATCHED: &str = "States.NoChoiceMatched";
 /// More iterations of a Map failed than are tolerated.
 pub const EXCEED_TOLERATED_FAILURE_THRESHOLD: &str = "States.ExceedToleratedFailureThreshold";

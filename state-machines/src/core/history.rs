@@ -202,8 +202,8 @@ impl Details {
         }
     }
 
-    /// A payload as JSON text, with what AWS says extra it. AWS cuts long
-    /// ones; here they are whole.
+    /// Adds a payload as JSON text, and its `…Details` field as on AWS. AWS truncates
+    /// long payloads; here they are complete.
     pub(super) fn with_payload(self, name: &str, value: &Value) -> Self {
         self.with(name, value.to_string())
             .with(&format!("{name}Details"), json!({"truncated": false}))

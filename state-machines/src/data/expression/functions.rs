@@ -85,7 +85,7 @@ fn arguments_to_json(
     args.iter()
         .map(|arg| {
             exact
-                .from_jsonata(arg)
+                .extract_json(arg)
                 .map_err(|what| evaluator_error(format!("T0410: an argument is {what}")))
         })
         .collect()

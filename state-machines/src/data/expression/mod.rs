@@ -250,7 +250,7 @@ impl Expression {
         let result = evaluator
             .evaluate(&self.tree, &JValue::Undefined)
             .map_err(|error| self.evaluator_fault(&error))?;
-        self.from_jsonata(exact, &result)
+        self.extract_json(exact, &result)
     }
 
     /// Evaluates as plain JSONata: with a document as `$`, bindings as variables, without
@@ -274,10 +274,10 @@ impl Expression {
         let result = Evaluator::with_options(context, options)
             .evaluate(&self.tree, &document)
             .map_err(|error| self.evaluator_fault(&error))?;
-        self.from_jsonata(&exact, &result)
+        self.extract_json(&exact, &result)
     }
 
-    fn from_jsonata(
+    fn extract_json(
         &self,
         exact: &ExactIntegers,
         result: &JValue,
@@ -289,7 +289,7 @@ impl Expression {
             false => exact,
         };
         exact
-            .from_jsonata(result)
+            .extract_json(result)
             .map_err(|reason| self.fault(&format!("has an invalid result: {reason}")))
     }
 

@@ -30,11 +30,11 @@ impl ExactIntegers {
 
     /// Converts a value from JSONata; `None` for undefined. The error describes a value
     /// that is not JSON.
-    pub(super) fn from_jsonata(&self, value: &JValue) -> Result<Option<Value>, String> {
-        self.from_jsonata_at(value, 0)
+    pub(super) fn extract_json(&self, value: &JValue) -> Result<Option<Value>, String> {
+        self.extract_json_at(value, 0)
     }
 
-    fn from_jsonata_at(&self, value: &JValue, depth: usize) -> Result<Option<Value>, String> {
+    fn extract_json_at(&self, value: &JValue, depth: usize) -> Result<Option<Value>, String> {
         if depth > DEPTH_MAX {
             return Err(format!("a value nested deeper than {DEPTH_MAX} levels"));
         }
@@ -50,14 +50,14 @@ impl ExactIntegers {
             JValue::Array(items) => {
                 let mut taken = Vec::with_capacity(items.len());
                 for item in items.iter() {
-                    taken.extend(self.from_jsonata_at(item, depth + 1)?);
+                    taken.extend(self.extract_json_at(item, depth + 1)?);
                 }
                 Value::Array(taken)
             }
             JValue::Object(fields) => {
                 let mut taken = Map::with_capacity(fields.len());
                 for (name, value) in fields.iter() {
-                    if let Some(value) = self.from_jsonata_at(value, depth + 1)? {
+                    if let Some(value) = self.extract_json_at(value, depth + 1)? {
                         taken.insert(name.clone(), value);
                     }
                 }

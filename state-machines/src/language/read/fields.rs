@@ -38,7 +38,7 @@ pub(super) struct AllowedFields {
 
 const COMMON: &[&str] = &["Type", "Comment", "QueryLanguage"];
 
-/// The eight types of state, by name.
+/// The fields of the eight types of state.
 pub(super) const STATES: &[(&str, AllowedFields)] = &[
     (
         "Task",
@@ -194,14 +194,14 @@ pub(super) const CATCHER: AllowedFields = AllowedFields {
     json_path: &["ResultPath"],
     jsonata: &["Output"],
 };
-/// The reader of a Map.
+/// `ItemReader`.
 pub(super) const ITEM_READER: AllowedFields = AllowedFields {
     what: "an ItemReader",
     both: &["Resource", "ReaderConfig"],
     json_path: &["Parameters"],
     jsonata: &["Arguments"],
 };
-/// How the items that are read are laid out.
+/// `ReaderConfig`.
 pub(super) const READER_CONFIG: AllowedFields = AllowedFields {
     what: "a ReaderConfig",
     both: &[
@@ -217,25 +217,25 @@ pub(super) const READER_CONFIG: AllowedFields = AllowedFields {
     json_path: &["MaxItemsPath"],
     jsonata: &[],
 };
-/// The batches of a Map.
+/// `ItemBatcher`.
 pub(super) const ITEM_BATCHER: AllowedFields = AllowedFields {
     what: "an ItemBatcher",
     both: &["BatchInput", "MaxItemsPerBatch", "MaxInputBytesPerBatch"],
     json_path: &["MaxItemsPerBatchPath", "MaxInputBytesPerBatchPath"],
     jsonata: &[],
 };
-/// The writer of a Map.
+/// `ResultWriter`.
 pub(super) const RESULT_WRITER: AllowedFields = AllowedFields {
     what: "a ResultWriter",
     both: &["Resource", "WriterConfig"],
     json_path: &["Parameters"],
     jsonata: &["Arguments"],
 };
-/// How the results that are written are laid out.
+/// `WriterConfig`.
 pub(super) const WRITER_CONFIG: &[&str] = &["OutputType", "Transformation"];
 
 impl DefinitionReader {
-    /// Notes the fields that are none of these.
+    /// Reports fields that are not in the list.
     pub(super) fn check_field_names(
         &mut self,
         object: &JsonObject<'_>,
@@ -254,7 +254,7 @@ impl DefinitionReader {
         }
     }
 
-    /// Notes the fields of an object that it may not have in this language.
+    /// Reports fields that the object may not have in this query language.
     pub(super) fn check_fields(
         &mut self,
         object: &JsonObject<'_>,
