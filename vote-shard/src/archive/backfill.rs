@@ -66,7 +66,7 @@ pub async fn backfill(
             position,
         };
         let mut left = None;
-        let due = with_rows(shard, fenced, page.changes, rows_min).await?;
+        let due = list_due_polls(shard, fenced, page.changes, rows_min).await?;
         let mut all = report;
         all.polls += due.len() as u64;
         all.rows += due.iter().map(|due| due.rows).sum::<u64>();
@@ -109,7 +109,7 @@ struct DuePoll {
 
 /// Lists closed polls with at least `rows_min` rows in the shard; a poll
 /// without rows needs no file.
-async fn with_rows(
+async fn list_due_polls(
     shard: &dyn VoteShard,
     fenced: &FencedSlice,
     changes: Vec<ExportedRow>,
@@ -158,7 +158,7 @@ impl Backfill<'_> {
             return Err(error);
         }
         let encoded = writer.finish().await?;
-        self.archive.name(&draft, &path).await?;
+        self.archive.rename_new(&draft, &path).await?;
         let file = ArchiveFile {
             path,
             generation,

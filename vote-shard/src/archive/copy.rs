@@ -150,7 +150,7 @@ pub async fn copy_file(
         let removed = to.archive.remove(&draft).await;
         return Err(ArchiveCopyError::Target(removed.err().unwrap_or(late)));
     }
-    let replaced = to.archive.replace(&draft, &file.path).await;
+    let replaced = to.archive.rename_over(&draft, &file.path).await;
     replaced.map_err(ArchiveCopyError::Target)
 }
 
@@ -170,7 +170,7 @@ async fn copy(
     let mut at = 0;
     while at < file.bytes {
         let end = file.bytes.min(at + PIECE_BYTES);
-        let piece = from.piece(&file.path, at..end).await;
+        let piece = from.read_range(&file.path, at..end).await;
         let piece = piece.map_err(ArchiveCopyError::Source)?;
         writing
             .write(&piece)

@@ -52,7 +52,7 @@ impl ArchiveReader {
             let what = format!("size is {size} bytes instead of {}", file.bytes);
             return Err(ArchiveError::damaged(path, what));
         }
-        let tail = archive.piece(path, start..file.bytes).await?;
+        let tail = archive.read_range(path, start..file.bytes).await?;
         let tail = FileTail::read(file, poll, tail).map_err(ArchiveError::parquet(path))?;
         let file = ArchiveFile {
             path: path.to_owned(),
@@ -126,7 +126,7 @@ impl ArchiveReader {
 
     async fn bytes(&self, group: usize) -> ArchiveResult<Bytes> {
         let range = self.tail.range(group);
-        self.archive.piece(&self.file.path, range).await
+        self.archive.read_range(&self.file.path, range).await
     }
 
     async fn rows(&self, group: usize, key: &SliceKey) -> ArchiveResult<Vec<PrintedRow>> {
@@ -174,7 +174,9 @@ impl ArchiveReader {
     }
 
     async fn check_magic(&self) -> ArchiveResult<()> {
-        let magic = self.archive.piece(&self.file.path, 0..MAGIC.len() as u64);
+        let magic = self
+            .archive
+            .read_range(&self.file.path, 0..MAGIC.len() as u64);
         match magic.await? == MAGIC.as_slice() {
             true => Ok(()),
             false => Err(ArchiveError::damaged(&self.file.path, "wrong magic bytes")),

@@ -41,7 +41,7 @@ pub async fn remove_unreferenced(
         }
     }
     let folder = folder(&fenced.slice.tenant_id);
-    removed += tidy(archive, &folder, |_, written| written < before)?;
+    removed += remove_half_written(archive, &folder, |_, written| written < before)?;
     Ok(removed)
 }
 
@@ -58,7 +58,7 @@ pub async fn remove_files(
     let mut removed = 0;
     for found in list(archive, tenant, range).await? {
         let _names = archive.lock_names().await;
-        has_left(shard, slice).await?;
+        check_has_left(shard, slice).await?;
         let named = shard.find_archive(tenant, found.poll).await?;
         if named.is_none_or(|file| file.path != found.path) {
             archive.remove(&found.path).await?;
@@ -66,14 +66,14 @@ pub async fn remove_files(
         }
     }
     let _names = archive.lock_names().await;
-    has_left(shard, slice).await?;
+    check_has_left(shard, slice).await?;
     let of_slice = |poll: Option<PollId>, _| poll.is_some_and(|poll| range.contains(poll));
-    tidy(archive, &folder(tenant), of_slice)?;
+    remove_half_written(archive, &folder(tenant), of_slice)?;
     Ok(removed)
 }
 
 /// Checks that a shard holds nothing of a slice.
-async fn has_left(shard: &dyn VoteShard, slice: &SliceId) -> ArchiveResult<()> {
+async fn check_has_left(shard: &dyn VoteShard, slice: &SliceId) -> ArchiveResult<()> {
     match shard.fence(slice).await? {
         Some(fence) if fence.holding != Holding::Gone => {
             let (holding, epoch) = (fence.holding, fence.epoch);
@@ -125,7 +125,7 @@ fn local(doing: &'static str, path: &str) -> impl FnOnce(std::io::Error) -> Arch
 
 /// Removes half-written files of a local directory, which the store does not
 /// list, and empty folders; returns the number of files.
-fn tidy(
+fn remove_half_written(
     archive: &Archive,
     folder: &str,
     is_litter: impl Fn(Option<PollId>, Timestamp) -> bool,
@@ -133,12 +133,12 @@ fn tidy(
     let Some(directory) = archive.directory() else {
         return Ok(0);
     };
-    let tidied = tidy_folder(&directory.join(folder), &is_litter);
-    tidied.map_err(local("tidy", folder))
+    let removed = remove_half_written_in(&directory.join(folder), &is_litter);
+    removed.map_err(local("tidy", folder))
 }
 
 /// The names of half-written files end in `#` and a number.
-fn tidy_folder(
+fn remove_half_written_in(
     folder: &Directory,
     is_litter: &impl Fn(Option<PollId>, Timestamp) -> bool,
 ) -> std::io::Result<u64> {
@@ -150,7 +150,7 @@ fn tidy_folder(
     for entry in entries {
         let entry = entry?;
         if entry.file_type()?.is_dir() {
-            removed += tidy_folder(&entry.path(), is_litter)?;
+            removed += remove_half_written_in(&entry.path(), is_litter)?;
             continue;
         }
         let name = entry.file_name();

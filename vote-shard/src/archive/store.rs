@@ -48,7 +48,7 @@ impl Archive {
     /// Opens a local directory, creating it if necessary. Syncs all writes and
     /// the directories above.
     pub fn local(directory: &Directory) -> std::io::Result<Self> {
-        make(directory)?;
+        create_directory(directory)?;
         let store = LocalFileSystem::new_with_prefix(directory).map_err(std::io::Error::other)?;
         Ok(Self {
             store: Arc::new(store.with_fsync(true)),
@@ -79,7 +79,7 @@ impl Archive {
     }
 
     /// Reads a range of a file; all of it, or an error.
-    pub(super) async fn piece(&self, path: &str, range: Range<u64>) -> ArchiveResult<Bytes> {
+    pub(super) async fn read_range(&self, path: &str, range: Range<u64>) -> ArchiveResult<Bytes> {
         let wanted = range.end - range.start;
         if wanted == 0 {
             return Ok(Bytes::new());
@@ -93,14 +93,14 @@ impl Archive {
     }
 
     /// Renames a draft, unless the name is taken.
-    pub(super) async fn name(&self, draft: &str, path: &str) -> ArchiveResult<()> {
+    pub(super) async fn rename_new(&self, draft: &str, path: &str) -> ArchiveResult<()> {
         let (from, to) = (Path::from(draft), Path::from(path));
         let named = self.store.rename_if_not_exists(&from, &to).await;
         named.map_err(ArchiveError::store("name", path))
     }
 
     /// Renames a draft, replacing an existing file.
-    pub(super) async fn replace(&self, draft: &str, path: &str) -> ArchiveResult<()> {
+    pub(super) async fn rename_over(&self, draft: &str, path: &str) -> ArchiveResult<()> {
         let (from, to) = (Path::from(draft), Path::from(path));
         let named = self.store.rename(&from, &to).await;
         named.map_err(ArchiveError::store("name", path))
@@ -116,7 +116,7 @@ impl Archive {
 }
 
 /// Creates a directory durably.
-fn make(directory: &Directory) -> std::io::Result<()> {
+fn create_directory(directory: &Directory) -> std::io::Result<()> {
     std::fs::create_dir_all(directory)?;
     match directory.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => std::fs::File::open(parent)?.sync_all(),
@@ -176,7 +176,7 @@ impl ArchiveDirectory for LocalArchives {
         if let Some(archive) = open.get(shard) {
             return Ok(archive.clone());
         }
-        make(&self.directory)
+        create_directory(&self.directory)
             .and_then(|()| Archive::local(&self.directory.join(shard.as_str())))
             .map(|archive| open.entry(shard.clone()).or_insert(archive).clone())
             .map_err(|error| ShardError::unavailable(format!("open the archive: {error}")))

@@ -39,7 +39,7 @@ pub async fn verify_files(
             continue;
         };
         pace.report_progress(&done, &all);
-        match whole(archive, &row, archived, &key).await {
+        match verify_file(archive, &row, archived, &key).await {
             Ok(()) => {}
             Err(error @ (ArchiveError::Missing { .. } | ArchiveError::Damaged { .. })) => {
                 let poll = row.poll.poll_id;
@@ -66,7 +66,7 @@ pub async fn verify_checksums(
         .await
 }
 
-async fn whole(
+async fn verify_file(
     archive: &Archive,
     row: &PollRow,
     archived: &ArchivedRows,
@@ -74,7 +74,7 @@ async fn whole(
 ) -> ArchiveResult<()> {
     let reader = ArchiveReader::open(archive, &archived.file, row.poll.poll_id).await?;
     let found = reader.read_all(key).await?;
-    match fits(row, archived, &found) {
+    match counts_match(row, archived, &found) {
         true => Ok(()),
         false => {
             let what = "its rows do not add up to the poll's counts";
@@ -84,7 +84,7 @@ async fn whole(
 }
 
 /// Whether rows and imported counts add up to the final counts.
-fn fits(row: &PollRow, archived: &ArchivedRows, found: &FileSummary) -> bool {
+fn counts_match(row: &PollRow, archived: &ArchivedRows, found: &FileSummary) -> bool {
     let items = archived.lanes.iter().enumerate().all(|(item, lanes)| {
         let rows = found.counts.get(item).copied().unwrap_or(0);
         let carried = row.carried.get(item).copied().unwrap_or(0);

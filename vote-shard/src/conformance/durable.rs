@@ -29,14 +29,14 @@ fn pending_answer<'a, T: Debug>(
 }
 
 /// Holds the gate; releases it on drop, also on a panic.
-struct Held<'a, F: SyncGate>(&'a F);
+struct HeldGate<'a, F: SyncGate>(&'a F);
 
-fn hold<F: SyncGate>(fixture: &F) -> Held<'_, F> {
+fn hold<F: SyncGate>(fixture: &F) -> HeldGate<'_, F> {
     fixture.hold();
-    Held(fixture)
+    HeldGate(fixture)
 }
 
-impl<F: SyncGate> Held<'_, F> {
+impl<F: SyncGate> HeldGate<'_, F> {
     fn release(self) {}
 
     fn fail(self) {
@@ -44,7 +44,7 @@ impl<F: SyncGate> Held<'_, F> {
     }
 }
 
-impl<F: SyncGate> Drop for Held<'_, F> {
+impl<F: SyncGate> Drop for HeldGate<'_, F> {
     fn drop(&mut self) {
         self.0.release();
     }

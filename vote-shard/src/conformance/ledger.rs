@@ -26,13 +26,13 @@ use crate::shard::{FencedSlice, RowVersion, Tally, VoterRow};
 
 const REMEMBERED: u32 = REQUESTS_REMEMBERED as u32;
 
-type Place = (PollId, VoterId);
+type RegisterKey = (PollId, VoterId);
 
 /// All requests and answers.
 #[derive(Debug)]
 pub struct BallotLedger {
     polls: BTreeMap<PollId, Poll>,
-    registers: BTreeMap<Place, Register>,
+    registers: BTreeMap<RegisterKey, Register>,
     /// Polls with a close request, and closed ones.
     closing: BTreeSet<PollId>,
     closed: BTreeSet<PollId>,
@@ -67,7 +67,7 @@ struct Request {
 /// A running request.
 #[derive(Debug)]
 pub struct PendingBallot {
-    place: Place,
+    place: RegisterKey,
     request: Option<RequestId>,
     answer: u32,
 }
@@ -359,7 +359,7 @@ pub async fn audit(ledger: &mut BallotLedger, shard: &SharedShard, at: &FencedSl
 
 async fn audit_poll(ledger: &mut BallotLedger, shard: &SharedShard, at: &FencedSlice, poll: &Poll) {
     let (slice, id) = (&at.slice, poll.poll_id);
-    let places: Vec<Place> = ledger.registers.keys().cloned().collect();
+    let places: Vec<RegisterKey> = ledger.registers.keys().cloned().collect();
     let mut rows = Vec::new();
     let mut again = Vec::new();
     for (_, voter) in places.into_iter().filter(|(of, _)| *of == id) {

@@ -102,7 +102,7 @@ pub struct CheckpointFile {
 /// Inspects a directory.
 pub fn inspect(disk: &Arc<dyn Disk>, deep: bool) -> std::io::Result<Inspection> {
     let mut report = Inspection::default();
-    let base = checkpoints(&**disk, &mut report)?;
+    let base = list_checkpoints(&**disk, &mut report)?;
     let runs = list_runs(&**disk, &base.runs, &mut report)?;
     let mut state = base.state;
     if let Err(error) = load_rows(&mut state, &runs) {
@@ -167,7 +167,7 @@ pub fn inspect(disk: &Arc<dyn Disk>, deep: bool) -> std::io::Result<Inspection> 
 /// runs, and the log after it.
 pub fn list_required_files(disk: &dyn Disk) -> std::io::Result<Vec<String>> {
     let mut report = Inspection::default();
-    let base = checkpoints(disk, &mut report)?;
+    let base = list_checkpoints(disk, &mut report)?;
     let mut names = Vec::new();
     if base.position > 0 {
         names.push(checkpoint::file_name(base.position));
@@ -197,7 +197,7 @@ struct InspectedBase {
 }
 
 /// Lists the checkpoints, and reads the newest whole one.
-fn checkpoints(disk: &dyn Disk, report: &mut Inspection) -> std::io::Result<InspectedBase> {
+fn list_checkpoints(disk: &dyn Disk, report: &mut Inspection) -> std::io::Result<InspectedBase> {
     let positions = checkpoint::list(disk).map_err(std::io::Error::other)?;
     let mut base = None;
     for position in positions {

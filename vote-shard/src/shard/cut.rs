@@ -31,7 +31,7 @@ impl RecutSpec {
     #[must_use]
     pub fn fits(&self, parents: &[HashRange]) -> bool {
         let children: Vec<HashRange> = self.children.iter().map(ChildSlice::range).collect();
-        match (joined(parents), joined(&children)) {
+        match (join_ranges(parents), join_ranges(&children)) {
             (Some(before), Some(after)) => before == after,
             _ => false,
         }
@@ -39,7 +39,7 @@ impl RecutSpec {
 }
 
 /// Joins adjacent ranges; `None` if there is a gap or an overlap.
-fn joined(ranges: &[HashRange]) -> Option<HashRange> {
+fn join_ranges(ranges: &[HashRange]) -> Option<HashRange> {
     let mut ranges = ranges.to_vec();
     ranges.sort_unstable();
     let (first, last) = (ranges.first()?, ranges.last()?);
@@ -63,11 +63,11 @@ mod tests {
     #[test]
     fn only_ranges_beside_each_other_are_joined() {
         let all = Some(HashRange::WHOLE);
-        assert_eq!(joined(&[HashRange::WHOLE]), all);
-        assert_eq!(joined(&[range(8, u64::MAX), range(0, 7)]), all);
-        assert_eq!(joined(&[range(0, 6), range(8, 9)]), None, "a gap");
-        assert_eq!(joined(&[range(0, 7), range(7, 9)]), None, "twice");
-        assert_eq!(joined(&[range(9, 8)]), None, "turned round");
-        assert_eq!(joined(&[]), None);
+        assert_eq!(join_ranges(&[HashRange::WHOLE]), all);
+        assert_eq!(join_ranges(&[range(8, u64::MAX), range(0, 7)]), all);
+        assert_eq!(join_ranges(&[range(0, 6), range(8, 9)]), None, "a gap");
+        assert_eq!(join_ranges(&[range(0, 7), range(7, 9)]), None, "twice");
+        assert_eq!(join_ranges(&[range(9, 8)]), None, "turned round");
+        assert_eq!(join_ranges(&[]), None);
     }
 }

@@ -160,7 +160,7 @@ impl Fence {
                 _ => return Err(fence.wrong_holding()),
             }
         }
-        Ok(Self::under(Holding::Importing, epoch, token))
+        Ok(Self::with_holding(Holding::Importing, epoch, token))
     }
 
     /// Seals the slice at the migration's fresh epoch.
@@ -168,10 +168,10 @@ impl Fence {
         self.check_token(token)?;
         match self.holding {
             Holding::Owner if epoch > self.epoch => {}
-            Holding::Sealed if self.is_at(epoch, token) => {}
+            Holding::Sealed if self.is_from(epoch, token) => {}
             _ => return Err(self.wrong_holding()),
         }
-        Ok(Self::under(Holding::Sealed, epoch, token))
+        Ok(Self::with_holding(Holding::Sealed, epoch, token))
     }
 
     /// Makes the shard the owner again, at a newer epoch than the sealed one.
@@ -182,10 +182,10 @@ impl Fence {
         match self.holding {
             Holding::Sealed if epoch > self.epoch => self.check_move(token)?,
             Holding::Owner if epoch > self.epoch => {}
-            Holding::Owner if self.is_at(epoch, token) => {}
+            Holding::Owner if self.is_from(epoch, token) => {}
             _ => return Err(self.wrong_holding()),
         }
-        Ok(Self::under(Holding::Owner, epoch, token))
+        Ok(Self::with_holding(Holding::Owner, epoch, token))
     }
 
     /// Stays Importing, at the epoch at which the source is sealed: from now on
@@ -201,7 +201,7 @@ impl Fence {
             Holding::Importing if epoch >= self.epoch => {}
             _ => return Err(self.wrong_holding()),
         }
-        Ok(Self::under(Holding::Importing, epoch, token))
+        Ok(Self::with_holding(Holding::Importing, epoch, token))
     }
 
     /// Makes the shard the owner of the imported slice.
@@ -209,10 +209,10 @@ impl Fence {
         self.check_move(token)?;
         match self.holding {
             Holding::Importing if epoch >= self.epoch => {}
-            Holding::Owner if self.is_at(epoch, token) => {}
+            Holding::Owner if self.is_from(epoch, token) => {}
             _ => return Err(self.wrong_holding()),
         }
-        Ok(Self::under(Holding::Owner, epoch, token))
+        Ok(Self::with_holding(Holding::Owner, epoch, token))
     }
 
     /// Ends the ownership.
@@ -220,10 +220,10 @@ impl Fence {
         self.check_move(token)?;
         match self.holding {
             Holding::Sealed if epoch >= self.epoch => {}
-            Holding::Retired if self.is_at(epoch, token) => {}
+            Holding::Retired if self.is_from(epoch, token) => {}
             _ => return Err(self.wrong_holding()),
         }
-        Ok(Self::under(Holding::Retired, epoch, token))
+        Ok(Self::with_holding(Holding::Retired, epoch, token))
     }
 
     /// Checks whether this migration may import rows.
@@ -268,13 +268,13 @@ impl Fence {
             Holding::Sealed if self.epoch == epoch => {}
             _ => return Err(self.wrong_holding()),
         }
-        Ok(Self::under(Holding::Gone, epoch, token))
+        Ok(Self::with_holding(Holding::Gone, epoch, token))
     }
 
     /// The owner of a child slice.
     #[must_use]
     pub fn owner_of_part(epoch: Epoch, token: &MigrationToken) -> Self {
-        Self::under(Holding::Owner, epoch, token)
+        Self::with_holding(Holding::Owner, epoch, token)
     }
 
     /// The record that stays after a purge, also if the data never arrived. It
@@ -282,12 +282,12 @@ impl Fence {
     #[must_use]
     pub fn purged(fence: Option<&Self>, epoch: Epoch, token: &MigrationToken) -> Self {
         let known = fence.map_or(epoch, |fence| fence.epoch.max(epoch));
-        Self::under(Holding::Gone, known, token)
+        Self::with_holding(Holding::Gone, known, token)
     }
 
     /// The owner at a higher epoch, for a restore: this fences everybody who
     /// knows the old epoch, and ends a migration that had sealed the slice.
-    pub fn restored(&self, epoch: Epoch) -> Result<Self, SliceStateError> {
+    pub fn restore(&self, epoch: Epoch) -> Result<Self, SliceStateError> {
         match self.holding {
             Holding::Owner | Holding::Sealed if epoch > self.epoch => Ok(Self {
                 epoch,
@@ -298,7 +298,7 @@ impl Fence {
         }
     }
 
-    fn under(holding: Holding, epoch: Epoch, token: &MigrationToken) -> Self {
+    fn with_holding(holding: Holding, epoch: Epoch, token: &MigrationToken) -> Self {
         Self {
             epoch,
             holding,
@@ -307,7 +307,7 @@ impl Fence {
         }
     }
 
-    fn is_at(&self, epoch: Epoch, token: &MigrationToken) -> bool {
+    fn is_from(&self, epoch: Epoch, token: &MigrationToken) -> bool {
         self.epoch == epoch && self.migration_id.as_ref() == Some(&token.migration_id)
     }
 
@@ -417,7 +417,7 @@ mod tests {
     }
 
     #[test]
-    fn a_late_worker_and_another_move_change_nothing() {
+    fn a_late_worker_and_another_migration_change_nothing() {
         let sealed = owner(1).seal(Epoch(2), &token("m", 5)).unwrap();
         let late = Err(SliceStateError::StaleToken { highest: 5 });
         assert_eq!(sealed.unseal(Epoch(3), &token("m", 4)), late);

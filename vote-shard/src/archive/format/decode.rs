@@ -30,7 +30,7 @@ pub(in crate::archive) struct FileTail {
 pub(in crate::archive) type PrintedRow = (VoterPrint, VoterRow);
 
 /// An error about the file's content.
-fn other(what: impl Into<String>) -> ParquetError {
+fn content_error(what: impl Into<String>) -> ParquetError {
     ParquetError::General(what.into())
 }
 
@@ -38,7 +38,7 @@ impl FileTail {
     /// Verifies and parses a file's tail.
     pub(in crate::archive) fn read(file: &ArchiveFile, poll: PollId, tail: Bytes) -> Result<Self> {
         if blake3::hash(&tail).to_hex().as_str() != file.checksum {
-            return Err(other("checksum mismatch in the tail"));
+            return Err(content_error("checksum mismatch in the tail"));
         }
         let piece = FileChunk {
             bytes: tail,
@@ -56,20 +56,20 @@ impl FileTail {
             Ok(found) if found <= schema::VERSION => {}
             Ok(found) => {
                 let known = schema::VERSION;
-                return Err(other(format!(
+                return Err(content_error(format!(
                     "format version {found}; this program supports {known}"
                 )));
             }
-            Err(_) => return Err(other("missing format version")),
+            Err(_) => return Err(content_error("missing format version")),
         }
         let sum = file.digest.sum.map(|limb| format!("{limb:016x}")).join("");
         if metadata_value(schema::POLL) != poll.to_string() {
-            return Err(other("the file belongs to another poll"));
+            return Err(content_error("the file belongs to another poll"));
         }
         if (metadata_value(schema::ROWS), metadata_value(schema::DIGEST))
             != (file.digest.rows.to_string(), sum)
         {
-            return Err(other("its rows differ from the shard's record"));
+            return Err(content_error("its rows differ from the shard's record"));
         }
         let groups = metadata_value(schema::GROUPS);
         let checksums: Vec<String> = groups
@@ -78,7 +78,7 @@ impl FileTail {
             .map(str::to_owned)
             .collect();
         if checksums.len() != metadata.num_row_groups() {
-            return Err(other(
+            return Err(content_error(
                 "the number of checksums differs from the number of groups",
             ));
         }
@@ -113,7 +113,7 @@ impl FileTail {
     pub(in crate::archive) fn check(&self, group: usize, bytes: &[u8]) -> Result<()> {
         match schema::group_checksum(bytes) == self.checksums[group] {
             true => Ok(()),
-            false => Err(other(format!("checksum mismatch in group {group}"))),
+            false => Err(content_error(format!("checksum mismatch in group {group}"))),
         }
     }
 
@@ -152,14 +152,16 @@ struct Columns {
 
 impl Columns {
     fn read(group: &dyn RowGroupReader, count: usize) -> Result<Self> {
-        let prints = plain::<FixedLenByteArrayType>(group, schema::PRINT, count)?;
+        let prints = read_plain::<FixedLenByteArrayType>(group, schema::PRINT, count)?;
         let prints = prints.iter().map(|print| parse_print(print.data()));
-        let (names, def, _) = leaf::<ByteArrayType>(group, schema::VOTER, count)?;
+        let (names, def, _) = read_leaf::<ByteArrayType>(group, schema::VOTER, count)?;
         let mut names = names.into_iter();
         let voters = def.iter().map(|def| match def {
             0 => Ok(None),
             _ => {
-                let name = names.next().ok_or_else(|| other("missing voter name"))?;
+                let name = names
+                    .next()
+                    .ok_or_else(|| content_error("missing voter name"))?;
                 let name = name.as_utf8()?.to_owned();
                 Ok(Some(name))
             }
@@ -168,13 +170,13 @@ impl Columns {
             voters: voters.collect::<Result<_>>()?,
             prints: prints
                 .collect::<Option<_>>()
-                .ok_or_else(|| other("fingerprint of wrong length"))?,
-            items: lists::<Int32Type>(group, schema::ITEMS, count)?,
-            epochs: plain::<Int64Type>(group, schema::EPOCH, count)?,
-            revisions: plain::<Int32Type>(group, schema::REVISION, count)?,
-            requests: lists::<Int64Type>(group, schema::REQUESTS, count)?,
-            request_revisions: lists::<Int32Type>(group, schema::REQUEST_REVISIONS, count)?,
-            times: plain::<Int64Type>(group, schema::VOTED_AT, count)?,
+                .ok_or_else(|| content_error("fingerprint of wrong length"))?,
+            items: read_lists::<Int32Type>(group, schema::ITEMS, count)?,
+            epochs: read_plain::<Int64Type>(group, schema::EPOCH, count)?,
+            revisions: read_plain::<Int32Type>(group, schema::REVISION, count)?,
+            requests: read_lists::<Int64Type>(group, schema::REQUESTS, count)?,
+            request_revisions: read_lists::<Int32Type>(group, schema::REQUEST_REVISIONS, count)?,
+            times: read_plain::<Int64Type>(group, schema::VOTED_AT, count)?,
         })
     }
 
@@ -185,15 +187,15 @@ impl Columns {
                 None => VoterName::Erased(print),
                 // Recompute the fingerprint: this detects another slice's key.
                 Some(name) if key.voter_print(name) != print => {
-                    return Err(other("fingerprint differs from the voter's name"));
+                    return Err(content_error("fingerprint differs from the voter's name"));
                 }
                 Some(name) => {
                     let name = VoterId::new(name.as_str());
-                    VoterName::Named(name.map_err(|bad| other(bad.to_string()))?)
+                    VoterName::Named(name.map_err(|bad| content_error(bad.to_string()))?)
                 }
             };
             if rows.last().is_some_and(|(last, _)| *last >= print) {
-                return Err(other("rows out of order"));
+                return Err(content_error("rows out of order"));
             }
             let requests = self.requests[index].iter();
             let revisions = self.request_revisions[index].iter();
@@ -219,7 +221,7 @@ impl Columns {
 
 /// The values of a column, and the levels that separate its rows.
 #[allow(clippy::type_complexity)]
-fn leaf<T: DataType>(
+fn read_leaf<T: DataType>(
     group: &dyn RowGroupReader,
     column: usize,
     count: usize,
@@ -231,31 +233,31 @@ fn leaf<T: DataType>(
         let (more, ..) =
             reader.read_records(count - read, Some(&mut def), Some(&mut rep), &mut values)?;
         if more == 0 {
-            return Err(other("too few rows in a column"));
+            return Err(content_error("too few rows in a column"));
         }
         read += more;
     }
     Ok((values, def, rep))
 }
 
-fn plain<T: DataType>(
+fn read_plain<T: DataType>(
     group: &dyn RowGroupReader,
     column: usize,
     count: usize,
 ) -> Result<Vec<T::T>> {
-    let (values, ..) = leaf::<T>(group, column, count)?;
+    let (values, ..) = read_leaf::<T>(group, column, count)?;
     match values.len() == count {
         true => Ok(values),
-        false => Err(other("wrong number of rows in a column")),
+        false => Err(content_error("wrong number of rows in a column")),
     }
 }
 
-fn lists<T: DataType>(
+fn read_lists<T: DataType>(
     group: &dyn RowGroupReader,
     column: usize,
     count: usize,
 ) -> Result<Vec<Vec<T::T>>> {
-    let (values, def, rep) = leaf::<T>(group, column, count)?;
+    let (values, def, rep) = read_leaf::<T>(group, column, count)?;
     let mut values = values.into_iter();
     let mut lists: Vec<Vec<T::T>> = Vec::with_capacity(count);
     for (def, rep) in def.into_iter().zip(rep) {
@@ -270,7 +272,7 @@ fn lists<T: DataType>(
     }
     match lists.len() == count && values.next().is_none() {
         true => Ok(lists),
-        false => Err(other("wrong number of rows in a column")),
+        false => Err(content_error("wrong number of rows in a column")),
     }
 }
 
@@ -304,7 +306,7 @@ impl ChunkReader for FileChunk {
     }
 
     fn get_bytes(&self, start: u64, length: usize) -> Result<Bytes> {
-        let outside = || other("offset outside of the read range");
+        let outside = || content_error("offset outside of the read range");
         let start = start.checked_sub(self.at).ok_or_else(outside)?;
         let start = usize::try_from(start)?;
         let end = start.checked_add(length).ok_or_else(outside)?;

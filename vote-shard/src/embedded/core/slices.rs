@@ -49,7 +49,7 @@ impl Core {
         self.check()?;
         let (fence, key) = match self.state.slices.get(&fenced.slice) {
             None => (Fence::new_owner(fenced.epoch), fresh),
-            Some(known) => (known.fence.restored(fenced.epoch)?, known.key),
+            Some(known) => (known.fence.restore(fenced.epoch)?, known.key),
         };
         self.write_slice(fenced, fence, key, clock);
         Ok(self.answer_after(self.open.sequence, ()))

@@ -234,7 +234,7 @@ impl DiskState {
         }
     }
 
-    fn coin(&mut self) -> bool {
+    fn random_bool(&mut self) -> bool {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
@@ -252,7 +252,7 @@ impl DiskState {
             .collect();
         for name in all {
             let (now, then) = (self.names.get(&name), self.durable_names.get(&name));
-            if now != then && !(torn && self.coin()) {
+            if now != then && !(torn && self.random_bool()) {
                 match self.durable_names.get(&name).copied() {
                     Some(file) => self.names.insert(name, file),
                     None => self.names.remove(&name),
@@ -269,7 +269,7 @@ impl DiskState {
             dirty,
         } = std::mem::take(&mut self.files[place]);
         for sector in dirty {
-            if torn && self.coin() {
+            if torn && self.random_bool() {
                 copy_sector(&cached, &mut durable, sector);
             }
         }

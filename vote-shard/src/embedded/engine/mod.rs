@@ -80,7 +80,7 @@ impl EmbeddedShard {
         let name = opener.name().to_owned();
         let committer = {
             let shared = shard.shared.clone();
-            thread(format!("log {name}"), move || {
+            spawn_thread(format!("log {name}"), move || {
                 committer::run(&shared, log, &opener);
             })?
         };
@@ -88,14 +88,14 @@ impl EmbeddedShard {
         shard.threads.push(committer);
         let compactor = {
             let (shared, name) = (shard.shared.clone(), name.clone());
-            thread(format!("keep {name}"), move || {
+            spawn_thread(format!("keep {name}"), move || {
                 compactor::run(&shared, &options, &name);
             })?
         };
         shard.threads.insert(0, compactor);
         let spare_segments = {
             let shared = shard.shared.clone();
-            thread(format!("room {name}"), move || {
+            spawn_thread(format!("room {name}"), move || {
                 spare_segments::run(&shared, &options, &name);
             })?
         };
@@ -329,7 +329,7 @@ impl Drop for EmbeddedShard {
     }
 }
 
-fn thread(
+fn spawn_thread(
     name: String,
     run: impl FnOnce() + Send + 'static,
 ) -> Result<JoinHandle<()>, ShardOpenError> {

@@ -93,7 +93,7 @@ pub(in crate::embedded) struct OpenedShard {
 }
 
 /// Free bytes that a failed shard requires before it reopens.
-const ROOM_TO_GO_ON: u64 = 1 << 20;
+const REOPEN_FREE_BYTES: u64 = 1 << 20;
 
 /// Memory and runs as of a checkpoint.
 struct CheckpointBase {
@@ -111,7 +111,7 @@ impl ShardOpener {
     /// so on a full or read-only disk all the reading would be wasted: probe
     /// first.
     pub(in crate::embedded) fn reopen(&self) -> Result<OpenedShard, ShardOpenError> {
-        let bytes = ROOM_TO_GO_ON.min(self.options.log.segment_bytes);
+        let bytes = REOPEN_FREE_BYTES.min(self.options.log.segment_bytes);
         log::probe(&*self.disk, bytes)?;
         self.open()
     }

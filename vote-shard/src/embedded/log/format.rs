@@ -57,13 +57,13 @@ impl Header {
     pub(super) fn decode(bytes: &[u8]) -> Result<Self, BadHeader> {
         let bytes = bytes.get(..HEADER_BYTES).ok_or(BadHeader::Damaged)?;
         let sum = xxh3_64_with_seed(&bytes[..32], HEADER_SEED);
-        if bytes[..8] != *SEGMENT_MAGIC || number(bytes, 32) != sum {
+        if bytes[..8] != *SEGMENT_MAGIC || read_u64(bytes, 32) != sum {
             return Err(BadHeader::Damaged);
         }
-        match short(bytes, 8) {
+        match read_u32(bytes, 8) {
             VERSION => Ok(Self {
-                id: number(bytes, 16),
-                first_sequence: number(bytes, 24),
+                id: read_u64(bytes, 16),
+                first_sequence: read_u64(bytes, 24),
             }),
             other => Err(BadHeader::Version(other)),
         }
@@ -97,15 +97,15 @@ impl<'a> Frame<'a> {
     /// The payload length of the group that these bytes seem to start with.
     pub(super) fn length_in(head: &[u8]) -> Option<usize> {
         let head = head.get(..FRAME_BYTES)?;
-        (head[..4] == *GROUP_MAGIC).then(|| short(head, 4) as usize)
+        (head[..4] == *GROUP_MAGIC).then(|| read_u32(head, 4) as usize)
     }
 
     /// Decodes a group whose checksum has been verified.
     pub(super) fn decode_checked(bytes: &'a [u8]) -> Option<Self> {
         let length = Self::length_in(bytes)?;
         Some(Self {
-            sequence: number(bytes, 8),
-            durable: number(bytes, 16),
+            sequence: read_u64(bytes, 8),
+            durable: read_u64(bytes, 16),
             payload: bytes.get(FRAME_BYTES..FRAME_BYTES + length)?,
         })
     }
@@ -115,7 +115,7 @@ impl<'a> Frame<'a> {
     pub(super) fn decode(id: u64, bytes: &'a [u8]) -> Option<(Self, usize)> {
         let head = bytes.get(..FRAME_BYTES)?;
         let frame = Self::decode_checked(bytes)?;
-        let fits = number(head, 32) == checksum(id, &head[..32], frame.payload);
+        let fits = read_u64(head, 32) == checksum(id, &head[..32], frame.payload);
         if !fits && !faults::is_planted(Fault::TornAccepted) {
             return None;
         }
@@ -136,13 +136,13 @@ fn checksum(id: u64, head: &[u8], payload: &[u8]) -> u64 {
     hash.digest()
 }
 
-fn number(bytes: &[u8], place: usize) -> u64 {
+fn read_u64(bytes: &[u8], place: usize) -> u64 {
     let mut eight = [0; 8];
     eight.copy_from_slice(&bytes[place..place + 8]);
     u64::from_le_bytes(eight)
 }
 
-fn short(bytes: &[u8], place: usize) -> u32 {
+fn read_u32(bytes: &[u8], place: usize) -> u32 {
     let mut four = [0; 4];
     four.copy_from_slice(&bytes[place..place + 4]);
     u32::from_le_bytes(four)

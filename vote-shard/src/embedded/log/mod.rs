@@ -160,14 +160,14 @@ impl Log {
         let durable = self.durable();
         let sequence = durable + 1;
         if !self.active.has_room_for(payload.len()) {
-            self.roll(sequence, payload.len())?;
+            self.start_segment(sequence, payload.len())?;
         }
         if let Err(source) = self.active.append(sequence, durable, payload) {
             self.poisoned = true;
             return Err(failed("write a group")(source));
         }
-        let (left, of) = self.active.left();
-        self.reader.index.set_left(left, of);
+        let (left, of) = self.active.remaining();
+        self.reader.index.set_remaining(left, of);
         self.reader.index.set_durable(sequence);
         Ok(sequence)
     }
@@ -175,7 +175,7 @@ impl Log {
     /// Continues in a new segment. If it cannot be created, nothing has
     /// changed; if it was created but its name may be lost, the log is
     /// poisoned.
-    fn roll(&mut self, first_sequence: u64, payload: usize) -> Result<(), LogError> {
+    fn start_segment(&mut self, first_sequence: u64, payload: usize) -> Result<(), LogError> {
         let id = self.active.id() + 1;
         let draft = self.draft(id, first_sequence, payload);
         let draft = draft.map_err(LogError::NoSegment)?;

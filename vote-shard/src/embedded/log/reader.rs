@@ -64,7 +64,7 @@ impl LogIndex {
     }
 
     /// Sets the free bytes of the segment that is written to.
-    pub(super) fn set_left(&self, left: u64, of: u64) {
+    pub(super) fn set_remaining(&self, left: u64, of: u64) {
         self.active_bytes.store(of, Ordering::Relaxed);
         self.left.store(left, Ordering::Relaxed);
     }

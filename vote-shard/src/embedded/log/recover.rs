@@ -71,9 +71,9 @@ impl Log {
         }
         let last_sequence = mark + tail.len() as u64;
         if last_sequence < sequence {
-            return Err(missing(last_sequence + 1, sequence));
+            return Err(missing_groups(last_sequence + 1, sequence));
         }
-        let active = rewritten(&*disk, &options, id + 1, mark, &tail)?;
+        let active = rewrite_tail(&*disk, &options, id + 1, mark, &tail)?;
         recovered.rewritten = tail.len() as u64;
         recovered.last_sequence = last_sequence;
         drop(tail);
@@ -140,7 +140,7 @@ pub fn files_after(disk: &dyn Disk, sequence: u64) -> Result<Vec<String>, LogErr
 }
 
 /// Creates a durable segment with the tail.
-fn rewritten(
+fn rewrite_tail(
     disk: &dyn Disk,
     options: &LogOptions,
     id: u64,
@@ -285,7 +285,7 @@ fn read_segment(
         return Ok(found);
     }
     match inspect_rest(file, header.id, end).map_err(failed("read a segment"))? {
-        Rest::Whole(later) => {
+        SegmentRest::Whole(later) => {
             let what = format!("damaged here, but the later group {later} is whole");
             Err(corrupt(name, end, what))
         }
@@ -293,16 +293,16 @@ fn read_segment(
             let what = format!("group {sequence} is damaged, and is not the last one");
             Err(corrupt(name, end, what))
         }
-        Rest::Torn(bytes) => {
+        SegmentRest::Torn(bytes) => {
             found.cut_bytes = bytes;
             Ok(found)
         }
-        Rest::Nothing => Ok(found),
+        SegmentRest::Nothing => Ok(found),
     }
 }
 
 /// What follows the last whole group of a segment.
-pub(super) enum Rest {
+pub(super) enum SegmentRest {
     /// No data of this segment.
     Nothing,
     /// An incomplete group of so many bytes.
@@ -312,14 +312,14 @@ pub(super) enum Rest {
 }
 
 /// Inspects the bytes after the last whole group.
-pub(super) fn inspect_rest(file: &dyn DiskFile, id: u64, end: u64) -> std::io::Result<Rest> {
+pub(super) fn inspect_rest(file: &dyn DiskFile, id: u64, end: u64) -> std::io::Result<SegmentRest> {
     let all = read_all(file)?;
     let rest = all.get(end as usize..).unwrap_or_default();
-    Ok(match valid_group_in(id, rest) {
-        Some(later) => Rest::Whole(later),
+    Ok(match find_valid_group(id, rest) {
+        Some(later) => SegmentRest::Whole(later),
         None => match torn_bytes(id, rest) {
-            0 => Rest::Nothing,
-            bytes => Rest::Torn(bytes),
+            0 => SegmentRest::Nothing,
+            bytes => SegmentRest::Torn(bytes),
         },
     })
 }
@@ -337,7 +337,7 @@ fn torn_bytes(id: u64, rest: &[u8]) -> u64 {
 
 /// The first whole group in bytes that should contain none. An unacknowledged
 /// group is never followed by another, since each waits for the one before.
-fn valid_group_in(id: u64, bytes: &[u8]) -> Option<u64> {
+fn find_valid_group(id: u64, bytes: &[u8]) -> Option<u64> {
     (0..bytes.len())
         .step_by(ALIGN)
         .find_map(|place| Frame::decode(id, &bytes[place..]))
@@ -369,12 +369,12 @@ fn check_order(found: &mut Vec<ScannedSegment>, sequence: u64) -> Result<Vec<u64
     let litter = found.drain(..start).map(|found| found.header.id).collect();
     let first = found.first().map_or(1, |found| found.header.first_sequence);
     if first > sequence + 1 {
-        return Err(missing(sequence + 1, first - 1));
+        return Err(missing_groups(sequence + 1, first - 1));
     }
     Ok(litter)
 }
 
-fn missing(first: u64, last: u64) -> LogError {
+fn missing_groups(first: u64, last: u64) -> LogError {
     LogError::Corrupt {
         segment: "the log".to_owned(),
         place: 0,

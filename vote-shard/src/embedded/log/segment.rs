@@ -72,7 +72,7 @@ impl Segment {
                 Err(error) if is_full(&error) && bytes > needed => {
                     bytes = (bytes / 2).max(needed);
                 }
-                made => return Self::begun(made?, id, first_sequence),
+                made => return Self::init_draft(made?, id, first_sequence),
             }
         }
     }
@@ -84,12 +84,12 @@ impl Segment {
         id: u64,
         first_sequence: u64,
     ) -> io::Result<SegmentDraft> {
-        let draft = Self::begun(disk.open(spare)?, id, first_sequence)?;
+        let draft = Self::init_draft(disk.open(spare)?, id, first_sequence)?;
         disk.rename(spare, &draft_name(id))?;
         Ok(draft)
     }
 
-    fn begun(
+    fn init_draft(
         mut file: Box<dyn DiskFile>,
         id: u64,
         first_sequence: u64,
@@ -115,7 +115,7 @@ impl Segment {
     }
 
     /// Its free bytes and its size.
-    pub(super) fn left(&self) -> (u64, u64) {
+    pub(super) fn remaining(&self) -> (u64, u64) {
         (self.bytes.saturating_sub(self.end), self.bytes)
     }
 

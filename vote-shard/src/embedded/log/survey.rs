@@ -2,7 +2,7 @@
 //! disk.
 
 use super::frames::Frames;
-use super::recover::{Rest, inspect_rest, read_header};
+use super::recover::{SegmentRest, inspect_rest, read_header};
 use super::segment;
 use crate::embedded::disk::Disk;
 
@@ -40,7 +40,7 @@ pub fn survey(
     for name in &names {
         found.push(survey_segment(disk, name));
     }
-    judge_ends(&mut found);
+    check_ends(&mut found);
     for place in 0..found.len() {
         let end = found
             .get(place + 1)
@@ -105,11 +105,11 @@ fn survey_segment(disk: &dyn Disk, name: &str) -> SegmentSurvey {
     }
     seen.end = frames.place();
     match inspect_rest(&*file, header.id, seen.end) {
-        Ok(Rest::Nothing) => {}
-        Ok(Rest::Torn(bytes)) => {
+        Ok(SegmentRest::Nothing) => {}
+        Ok(SegmentRest::Torn(bytes)) => {
             seen.remark = Some(format!("{bytes} bytes of an incomplete group"));
         }
-        Ok(Rest::Whole(later)) => {
+        Ok(SegmentRest::Whole(later)) => {
             let what = format!(
                 "damaged at byte {}, but the later group {later} is whole",
                 seen.end
@@ -122,7 +122,7 @@ fn survey_segment(disk: &dyn Disk, name: &str) -> SegmentSurvey {
 }
 
 /// Every segment must reach the next one.
-fn judge_ends(found: &mut [SegmentSurvey]) {
+fn check_ends(found: &mut [SegmentSurvey]) {
     for place in 1..found.len() {
         let next = found[place].first_sequence;
         let old = &mut found[place - 1];

@@ -71,11 +71,11 @@ impl<'a> RecordReader<'a> {
         Err(RecordError("number too long".to_owned()))
     }
 
-    pub(in crate::embedded) fn short(&mut self) -> Result<u32, RecordError> {
+    pub(in crate::embedded) fn number_u32(&mut self) -> Result<u32, RecordError> {
         narrow(self.number()?)
     }
 
-    pub(in crate::embedded) fn tiny(&mut self) -> Result<u16, RecordError> {
+    pub(in crate::embedded) fn number_u16(&mut self) -> Result<u16, RecordError> {
         narrow(self.number()?)
     }
 

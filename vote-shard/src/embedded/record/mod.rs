@@ -285,9 +285,9 @@ impl<'a> Records<'a> {
         match from.byte()? {
             SLICE | PART => Ok(Record::Slice(from.json()?)),
             RECUT => Ok(Record::Recut(Box::new(from.json()?))),
-            POLL | ARCHIVED => Ok(Record::Poll(from.short()?, Box::new(from.json()?))),
+            POLL | ARCHIVED => Ok(Record::Poll(from.number_u32()?, Box::new(from.json()?))),
             NARROWED => {
-                let number = from.short()?;
+                let number = from.number_u32()?;
                 let record = PollRecord {
                     fewer_lanes: true,
                     ..from.json()?
@@ -296,9 +296,9 @@ impl<'a> Records<'a> {
             }
             VOTE => self.vote().map(Record::Vote),
             ROW => self.row().map(Record::Row),
-            GONE => Ok(Record::Gone(from.short()?)),
+            GONE => Ok(Record::Gone(from.number_u32()?)),
             COUNTERS => {
-                let number = from.short()?;
+                let number = from.number_u32()?;
                 let counters = self.counters()?;
                 Ok(Record::Counters(number, Box::new(counters)))
             }
@@ -330,15 +330,15 @@ impl<'a> Records<'a> {
     fn version(&mut self) -> Result<RowVersion, RecordError> {
         Ok(RowVersion {
             epoch: Epoch(self.from.number()?),
-            revision: self.from.short()?,
+            revision: self.from.number_u32()?,
         })
     }
 
     fn vote(&mut self) -> Result<VoteRecord<'a>, RecordError> {
         Ok(VoteRecord {
-            poll: self.from.short()?,
+            poll: self.from.number_u32()?,
             epoch: Epoch(self.from.number()?),
-            item: self.from.tiny()?,
+            item: self.from.number_u16()?,
             request: RequestId(self.from.fixed()?),
             at: self.from.time(self.now)?,
             voter: self.from.text()?,
@@ -346,12 +346,12 @@ impl<'a> Records<'a> {
     }
 
     fn row(&mut self) -> Result<RowRecord<'a>, RecordError> {
-        let (poll, version) = (self.from.short()?, self.version()?);
+        let (poll, version) = (self.from.number_u32()?, self.version()?);
         let items = (0..self.from.number()?)
-            .map(|_| self.from.tiny())
+            .map(|_| self.from.number_u16())
             .collect::<Result<_, _>>()?;
         let requests = (0..self.from.number()?)
-            .map(|_| Ok((RequestId(self.from.fixed()?), self.from.short()?)))
+            .map(|_| Ok((RequestId(self.from.fixed()?), self.from.number_u32()?)))
             .collect::<Result<_, RecordError>>()?;
         let at = self.from.time(self.now)?;
         let voter = match self.from.byte()? {

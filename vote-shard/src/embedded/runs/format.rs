@@ -64,11 +64,11 @@ impl IndexEntry {
     pub(super) fn decode(bytes: &[u8; ENTRY_BYTES]) -> Self {
         Self {
             first: RowKey {
-                poll: four(bytes, 0),
-                voter: VoterPrint([eight(bytes, 4), eight(bytes, 12)]),
+                poll: read_u32(bytes, 0),
+                voter: VoterPrint([read_u64(bytes, 4), read_u64(bytes, 12)]),
             },
-            place: eight(bytes, 20),
-            length: four(bytes, 28),
+            place: read_u64(bytes, 20),
+            length: read_u32(bytes, 28),
         }
     }
 }
@@ -106,23 +106,23 @@ impl Footer {
     }
 
     pub(super) fn decode(id: u64, bytes: &[u8; FOOTER_BYTES]) -> Option<Self> {
-        let whole = bytes[40..] == *END_MAGIC && eight(bytes, 32) == checksum(id, &bytes[..32]);
+        let whole = bytes[40..] == *END_MAGIC && read_u64(bytes, 32) == checksum(id, &bytes[..32]);
         whole.then(|| Self {
-            index_place: eight(bytes, 0),
-            entries: eight(bytes, 8),
-            rows: eight(bytes, 16),
-            index_sum: eight(bytes, 24),
+            index_place: read_u64(bytes, 0),
+            entries: read_u64(bytes, 8),
+            rows: read_u64(bytes, 16),
+            index_sum: read_u64(bytes, 24),
         })
     }
 }
 
-pub(super) fn eight(bytes: &[u8], place: usize) -> u64 {
+pub(super) fn read_u64(bytes: &[u8], place: usize) -> u64 {
     let mut eight = [0; 8];
     eight.copy_from_slice(&bytes[place..place + 8]);
     u64::from_le_bytes(eight)
 }
 
-pub(super) fn four(bytes: &[u8], place: usize) -> u32 {
+pub(super) fn read_u32(bytes: &[u8], place: usize) -> u32 {
     let mut four = [0; 4];
     four.copy_from_slice(&bytes[place..place + 4]);
     u32::from_le_bytes(four)

@@ -66,8 +66,8 @@ impl Run {
         let bytes = file.bytes()?;
         let mut header = [0; format::HEADER_BYTES];
         read_exactly(&*file, 0, &mut header).map_err(|_| corrupt(0, "too short"))?;
-        if header[..8] == *format::MAGIC && format::four(&header, 8) > format::VERSION {
-            let found = format::four(&header, 8);
+        if header[..8] == *format::MAGIC && format::read_u32(&header, 8) > format::VERSION {
+            let found = format::read_u32(&header, 8);
             let known = format::VERSION;
             let what = format!("format version {found}; this program supports {known}");
             return Err(corrupt(8, &what));
@@ -133,10 +133,10 @@ impl Run {
         read_exactly(&*self.file, entry.place, &mut block)?;
         let rows = block.split_off(BLOCK_HEAD_BYTES.min(block.len()));
         let whole = block.len() == BLOCK_HEAD_BYTES
-            && format::four(&block, 0) as usize == rows.len()
-            && format::eight(&block, 8) == format::checksum(self.id, &rows);
+            && format::read_u32(&block, 0) as usize == rows.len()
+            && format::read_u64(&block, 8) == format::checksum(self.id, &rows);
         if whole {
-            return Ok((rows, format::four(&block, 4)));
+            return Ok((rows, format::read_u32(&block, 4)));
         }
         Err(self.damaged(place))
     }

@@ -93,10 +93,10 @@ pub(super) fn peek(bytes: &[u8]) -> Option<(RowKey, usize)> {
     let head = bytes.get(..22)?;
     let length = usize::from(u16::from_le_bytes([head[0], head[1]])) + 2;
     let key = RowKey {
-        poll: super::format::four(head, 2),
+        poll: super::format::read_u32(head, 2),
         voter: VoterPrint([
-            super::format::eight(head, 6),
-            super::format::eight(head, 14),
+            super::format::read_u64(head, 6),
+            super::format::read_u64(head, 14),
         ]),
     };
     (bytes.len() >= length && length >= 22).then_some((key, length))
@@ -124,18 +124,18 @@ pub(super) fn read_nameless(
     let mut from = RecordReader(&bytes[22..length]);
     let version = RowVersion {
         epoch: Epoch(from.number()?),
-        revision: from.short()?,
+        revision: from.number_u32()?,
     };
     let items = match from.number()? {
-        1 => ChosenItems::One(from.tiny()?),
+        1 => ChosenItems::One(from.number_u16()?),
         count => ChosenItems::Many(
             (0..count)
-                .map(|_| from.tiny())
+                .map(|_| from.number_u16())
                 .collect::<Result<Vec<_>, _>>()?,
         ),
     };
     let requests = (0..from.number()?)
-        .map(|_| Ok((RequestId(from.fixed()?), from.short()?)))
+        .map(|_| Ok((RequestId(from.fixed()?), from.number_u32()?)))
         .collect::<Result<_, RecordError>>()?;
     let at = from.time(Timestamp::from_unix_ms(0))?;
     let row = RowData {

@@ -152,7 +152,7 @@ impl VoterTable {
     pub(in crate::embedded) fn insert_row(&mut self, print: VoterPrint, row: RowData) {
         let slim = match (&row.items, &row.requests[..]) {
             (ChosenItems::One(item), [(request, 1)]) if row.version.revision == 1 => {
-                self.slim(*item, *request, row.version.epoch, row.at)
+                self.pack(*item, *request, row.version.epoch, row.at)
             }
             _ => None,
         };
@@ -179,7 +179,7 @@ impl VoterTable {
         epoch: Epoch,
         at: Timestamp,
     ) {
-        if let Some(slim) = self.slim(item, request, epoch, at) {
+        if let Some(slim) = self.pack(item, request, epoch, at) {
             self.insert(print, slim);
             return;
         }
@@ -192,7 +192,7 @@ impl VoterTable {
         self.insert_row(print, row);
     }
 
-    fn slim(
+    fn pack(
         &mut self,
         item: u16,
         request: RequestId,

@@ -105,11 +105,11 @@ async fn a_panic_while_deciding_stops_the_shard_until_memory_is_rebuilt() {
 }
 
 /// A clock that panics once when the committer thread reads it.
-struct Trap {
+struct PanickingClock {
     armed: AtomicBool,
 }
 
-impl Clock for Trap {
+impl Clock for PanickingClock {
     fn now(&self) -> Timestamp {
         let writes = std::thread::current().name() == Some("log shard-1");
         if writes && self.armed.swap(false, Ordering::AcqRel) {
@@ -122,7 +122,7 @@ impl Clock for Trap {
 #[tokio::test]
 async fn a_panic_of_the_committer_is_survived() {
     let disk = SimulatedDisk::new(1);
-    let trap = Arc::new(Trap {
+    let trap = Arc::new(PanickingClock {
         armed: false.into(),
     });
     let shard = open(Arc::new(disk.clone()), trap.clone());
