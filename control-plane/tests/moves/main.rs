@@ -377,9 +377,9 @@ async fn an_undecidable_difference_stays_when_an_operator_completes() {
     fleet.command(&id, MigrationCommand::Reverse).await.unwrap();
     let waits = |shown: &MigrationBody| {
         let waits = shown.migration.value.waiting_for.as_deref();
-        waits.is_some_and(|waits| waits.contains("nobody can say"))
+        waits.is_some_and(|waits| waits.contains("it is unclear whether"))
     };
-    fleet.until(&id, "nobody can say", waits).await;
+    fleet.until(&id, "the finding is unclear", waits).await;
     let cancel = fleet
         .command(&id, MigrationCommand::Cancel)
         .await

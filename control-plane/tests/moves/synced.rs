@@ -110,7 +110,7 @@ async fn ending_the_window_lets_votes_be_taken_without_the_source() {
         .await;
     let why = waiting.migration.value.waiting_for.unwrap();
     assert!(why.contains("migration complete"), "{why}");
-    assert!(sync().await, "nobody has said otherwise");
+    assert!(sync().await, "both sides still acknowledge");
     fleet
         .command(&id, MigrationCommand::Complete)
         .await
