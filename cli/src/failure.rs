@@ -6,7 +6,7 @@
 
 use std::process::ExitCode;
 
-use ballast_domain::error::{FieldProblem, Problem};
+use ballast_domain::error::{FieldProblem, ProblemDocument};
 
 use super::output::Screen;
 
@@ -43,14 +43,14 @@ pub struct CliError(Box<Inner>);
 #[derive(Debug)]
 struct Inner {
     exit: u8,
-    problem: Problem,
+    problem: ProblemDocument,
     /// The server's own document, byte for byte.
     document: Option<String>,
 }
 
 impl CliError {
     fn new(exit: u8, code: &str, title: &str, detail: String, next: &str) -> Self {
-        let problem = Problem {
+        let problem = ProblemDocument {
             kind: format!("/problems/{code}"),
             title: title.to_owned(),
             status: 0,
@@ -67,7 +67,7 @@ impl CliError {
     }
 
     /// The server refused the request.
-    pub(crate) fn rejected(problem: Problem, document: String) -> Self {
+    pub(crate) fn rejected(problem: ProblemDocument, document: String) -> Self {
         Self(Box::new(Inner {
             exit: 1,
             problem,
@@ -118,7 +118,7 @@ impl CliError {
 
     /// Whether the server could not parse the body.
     pub(crate) fn is_unreadable_request(&self) -> bool {
-        let Problem { status, errors, .. } = &self.0.problem;
+        let ProblemDocument { status, errors, .. } = &self.0.problem;
         let of_all = errors.iter().any(|error| error.pointer.is_empty());
         *status == 400 || self.0.problem.code == "invalid-field" && of_all
     }
@@ -166,7 +166,7 @@ impl CliError {
 }
 
 /// Describes a problem: title, details, next step.
-fn describe_problem(problem: &Problem, screen: &Screen) -> String {
+fn describe_problem(problem: &ProblemDocument, screen: &Screen) -> String {
     let mut lines = vec![format!(
         "{} {}",
         screen.red("error:"),
@@ -188,7 +188,7 @@ fn describe_problem(problem: &Problem, screen: &Screen) -> String {
 }
 
 /// The next step, as a command where possible.
-fn next_step(problem: &Problem) -> &str {
+fn next_step(problem: &ProblemDocument) -> &str {
     match problem.code.as_str() {
         "tenant-not-found" => "list them: ballast tenant list",
         "shard-not-found" => "list them: ballast shard list",
@@ -221,7 +221,7 @@ mod tests {
 
     #[test]
     fn a_problem_is_told_with_its_next_step_and_no_field_twice() {
-        let problem = Problem {
+        let problem = ProblemDocument {
             kind: "/problems/invalid-field".into(),
             title: "Invalid field value".into(),
             status: 422,

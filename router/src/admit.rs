@@ -6,37 +6,32 @@
 //!   key in the request ──► keyring ──► tenant ──► status ──► origin ──► handler
 //!   handler ──► response + RequestSummary ──► load counts, response headers
 //! ```
-//! The summary of a request is a plain value. A handler fills in the one in its
-//! [`Access`] and returns it with the response as an [`Answered`]. There are two
-//! ways to a handler, and both end in [`handle_admitted`]: through axum
-//! ([`admit`]), where the summary travels in the response's extensions, and
-//! directly ([`crate::direct`]), where it is simply returned.
+//! A handler fills in the summary in its [`Access`] and returns it with the response
+//! ([`crate::request_summary`]). There are two ways to a handler, and both end in
+//! [`handle_admitted`]: through axum ([`admit`]), where the summary travels in the
+//! response's extensions, and directly ([`crate::direct`]), where it is simply
+//! returned.
 
 use std::marker::PhantomData;
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::body::HttpBody;
 use axum::extract::{FromRequestParts, Request, State};
 use axum::http::request::Parts;
-use axum::http::{HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use ballast_domain::credential::CredentialHash;
 use ballast_domain::key::KeyScope;
 use ballast_domain::routes::TenantRoute;
-use ballast_domain::tenant::{Epoch, Slice, SliceId, TenantStatus};
-use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, ShardId, Timestamp};
+use ballast_domain::tenant::TenantStatus;
+use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, Timestamp};
 
 use crate::keyring::{CachedKey, read_key};
-use crate::limits::{LimitExceeded, QueryPermit, QuotaStatus};
-use crate::load::{CallKind, CallOutcome, CallRecord};
+use crate::limits::{LimitExceeded, QueryPermit};
+use crate::load::CallKind;
 use crate::original_request::OriginalRequest;
+use crate::request_summary::{Answered, Caller, RequestSummary};
 use crate::{RouterError, RouterState, cors};
-
-const TENANT: HeaderName = HeaderName::from_static("ballast-tenant");
-const SHARD: HeaderName = HeaderName::from_static("ballast-shard");
-const EPOCH: HeaderName = HeaderName::from_static("ballast-epoch");
 
 /// Who sent a request: its key and tenant. Handlers get it from [`Authorized`]
 /// and fill in the summary while they work.
@@ -50,84 +45,6 @@ pub(crate) struct Access {
     pub(crate) summary: RequestSummary,
     /// The permit of a query; it is released with the last clone.
     permit: Option<Arc<QueryPermit>>,
-}
-
-/// What a request was, where it went and how long it was held. Load counts and
-/// response headers are made from it.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct RequestSummary {
-    /// How load counts it.
-    pub(crate) call: CallKind,
-    /// The slice it was sent to last.
-    routed_to: Option<RoutedTo>,
-    /// What is left of the tenant's quota.
-    quota: QuotaStatus,
-    /// How long it waited for its shard.
-    held: Duration,
-}
-
-/// The slice that a request was sent to, and the shard and epoch of the route.
-#[derive(Debug, Clone)]
-struct RoutedTo {
-    shard: ShardId,
-    epoch: Epoch,
-    slice: u32,
-}
-
-impl RequestSummary {
-    /// Sets where the request is sent. A later attempt replaces an earlier one.
-    pub(crate) fn set_route(&mut self, slice: &Slice) {
-        self.routed_to = Some(RoutedTo {
-            shard: slice.shard_id.clone(),
-            epoch: slice.epoch,
-            slice: slice.slice,
-        });
-    }
-
-    /// Adds time that the request waited for its shard.
-    pub(crate) fn add_held(&mut self, duration: Duration) {
-        self.held += duration;
-    }
-}
-
-/// A response, with the summary of the request that it answers.
-pub(crate) struct Answered {
-    response: Response,
-    summary: RequestSummary,
-}
-
-/// The way back through axum: the summary becomes an extension of the response.
-impl IntoResponse for Answered {
-    fn into_response(self) -> Response {
-        let Self {
-            mut response,
-            summary,
-        } = self;
-        response.extensions_mut().insert(summary);
-        response
-    }
-}
-
-/// Takes the summary out of the extensions again. A response without one was
-/// made by axum itself, such as for an unknown path.
-impl From<Response> for Answered {
-    fn from(mut response: Response) -> Self {
-        let summary = response.extensions_mut().remove().unwrap_or_default();
-        Self { response, summary }
-    }
-}
-
-/// How long a request waited for its shard, in the extensions of its response:
-/// the migration causes that time, not the tenant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeldFor(Duration);
-
-impl HeldFor {
-    /// `elapsed` without the time that the request was held.
-    pub fn without(response: &Response, elapsed: Duration) -> Duration {
-        let held = response.extensions().get::<Self>();
-        held.map_or(elapsed, |held| elapsed.saturating_sub(held.0))
-    }
 }
 
 impl Access {
@@ -174,75 +91,6 @@ impl Access {
     pub(crate) fn after_query(mut self) -> Self {
         self.permit = None;
         self
-    }
-}
-
-/// Who sent a request, without the parts that a handler takes away.
-struct Caller {
-    key: Arc<CachedKey>,
-    tenant: Arc<TenantRoute>,
-}
-
-impl Caller {
-    /// Counts the request as load of the slice that it was sent to.
-    fn count(&self, state: &RouterState, answered: &Answered, bytes: u64, elapsed_micros: u64) {
-        let Answered { response, summary } = answered;
-        if summary.call == CallKind::Other {
-            return;
-        }
-        let outcome = match response.status() {
-            StatusCode::TOO_MANY_REQUESTS => CallOutcome::Throttled,
-            status if status.is_client_error() || status.is_server_error() => CallOutcome::Failed,
-            _ => CallOutcome::Fine,
-        };
-        // A request that was refused before it was routed counts for the first slice.
-        let first = self.tenant.slices.first();
-        let routed_to = summary.routed_to.as_ref();
-        let routed_to = routed_to.map(|routed_to| (&routed_to.shard, routed_to.slice));
-        let Some((shard, slice)) = routed_to.or(first.map(|first| (&first.shard_id, first.slice)))
-        else {
-            return;
-        };
-        let held = u64::try_from(summary.held.as_micros()).unwrap_or(u64::MAX);
-        state.parts.load.record_call(&CallRecord {
-            shard,
-            slice: &SliceId {
-                tenant_id: self.tenant.tenant_id.clone(),
-                slice,
-            },
-            key: &self.key.key_id,
-            kind: summary.call,
-            outcome,
-            bytes: bytes + response.body().size_hint().lower(),
-            micros: elapsed_micros.saturating_sub(held),
-        });
-    }
-
-    /// Writes the headers that say whose request it was, where it went and what
-    /// is left of the tenant's quota.
-    fn label(&self, answered: Answered) -> Response {
-        let Answered {
-            mut response,
-            summary,
-        } = answered;
-        if !summary.held.is_zero() {
-            response.extensions_mut().insert(HeldFor(summary.held));
-        }
-        let headers = response.headers_mut();
-        // Room for these and for later ones: the map grows once.
-        headers.reserve(12);
-        summary.quota.write(headers);
-        let mut set = |name, value: &str| {
-            if let Ok(value) = HeaderValue::from_str(value) {
-                headers.insert(name, value);
-            }
-        };
-        set(TENANT, self.tenant.tenant_id.as_str());
-        if let Some(RoutedTo { shard, epoch, .. }) = &summary.routed_to {
-            set(SHARD, shard.as_str());
-            headers.insert(EPOCH, epoch.0.into());
-        }
-        response
     }
 }
 

@@ -18,10 +18,11 @@ use ballast_vote_shard::shard::FenceError;
 use ballast_vote_shard::{FencedSlice, ShardError, ShardResult, VoteShard};
 
 use crate::RouterState;
-use crate::admit::{Access, RequestSummary};
+use crate::admit::Access;
 use crate::consistent_read::ConsistentReader;
 use crate::held::PendingRequest;
 use crate::mirror::SyncReplica;
+use crate::request_summary::RequestSummary;
 
 /// Timeout of one call of a shard. The call may have taken effect even so; a
 /// retry carries the same request id, so it takes effect once.

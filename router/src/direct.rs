@@ -13,8 +13,9 @@ use ballast_domain::poll::VoteChoice;
 use ballast_domain::{ItemId, PollId};
 
 use crate::RouterState;
-use crate::admit::{Access, Answered, Authorized, ToVote, handle_admitted};
+use crate::admit::{Access, Authorized, ToVote, handle_admitted};
 use crate::request::ItemPath;
+use crate::request_summary::Answered;
 use crate::{resolve, votes};
 
 /// The path of one vote.

@@ -36,6 +36,7 @@ mod polls;
 mod problem;
 mod ref_counted;
 mod request;
+mod request_summary;
 mod resolve;
 #[cfg(test)]
 mod resolve_tests;
@@ -64,7 +65,6 @@ use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use admit::HeldFor;
 pub use direct::{Direct, RESOLVE_PATTERN, VOTE_PATTERN};
 pub use dual::DualReadCounts;
 pub use follow::follow;
@@ -74,6 +74,7 @@ pub use keyring::{CachedKey, Keyring, read_key};
 pub use live::{CountsOrigin, CountsVersion, LiveView, MemoryView, PollAtShard, PollCounts};
 pub use openapi::document;
 pub use problem::RouterError;
+pub use request_summary::HeldFor;
 
 use crate::dual::{CallStatsBySlice, DualReads};
 use crate::held::{Gates, HeldRequestCounters, StaleRegistryMonitor};

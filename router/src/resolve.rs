@@ -18,9 +18,10 @@ use ballast_domain::tenant::{Epoch, Slice, find_slice};
 use ballast_domain::{Error, ErrorCode, RegionId, Result, ShardId, TenantId};
 use serde::Serialize;
 
-use crate::admit::{Access, Answered};
+use crate::admit::Access;
 use crate::key_in_request::in_query;
 use crate::original_request::OriginalRequest;
+use crate::request_summary::Answered;
 use crate::{RouterError, RouterState};
 
 /// The `Retry-After` for a shard that is down: an operator must bring it back.

@@ -49,14 +49,14 @@ struct AuditReport {
     changes: BTreeMap<AuditedTransition, u64>,
     /// Losses that an operator accepted: allowed, but always reported.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    losses: Vec<AcceptedLoss>,
+    losses: Vec<MigrationLoss>,
     faults: Vec<String>,
 }
 
 /// A loss that an operator accepted.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct AcceptedLoss {
+struct MigrationLoss {
     #[serde(rename = "migrationID")]
     migration_id: String,
     given_up: AcceptedLoss,
@@ -108,7 +108,7 @@ impl AuditArgs {
     }
 }
 
-async fn everything<T: for<'de> Deserialize<'de>>(
+async fn fetch_all<T: for<'de> Deserialize<'de>>(
     remote: &Remote,
     request: Request,
 ) -> Result<Vec<T>, CliError> {
@@ -153,13 +153,13 @@ async fn audit_tenant(remote: &Remote, tenant_id: String) -> Result<AuditReport,
 }
 
 /// Fetches the accepted losses of a tenant.
-async fn fetch_losses(remote: &Remote, tenant_id: &str) -> Result<Vec<AcceptedLoss>, CliError> {
+async fn fetch_losses(remote: &Remote, tenant_id: &str) -> Result<Vec<MigrationLoss>, CliError> {
     let request = Request::get(&["migrations"])
         .query("tenant", Some(tenant_id))
         .query("status", Some("reversed"));
     let moves: Vec<ReversedMigration> = fetch_all(remote, request).await?;
     let losses = moves.into_iter().filter_map(|moved| {
-        Some(AcceptedLoss {
+        Some(MigrationLoss {
             migration_id: moved.migration_id,
             given_up: moved.given_up?,
         })
@@ -176,7 +176,7 @@ fn count_losses(count: u64) -> String {
 }
 
 /// Reports changes that gave up data without a migration that records it.
-fn unexplained_losses(given_up: u64, losses: &[AcceptedLoss]) -> Option<String> {
+fn unexplained_losses(given_up: u64, losses: &[MigrationLoss]) -> Option<String> {
     let named = losses.len() as u64;
     (given_up > named).then(|| {
         let more = count_losses(given_up - named);
@@ -197,7 +197,7 @@ fn describe_report(screen: &Screen, report: &AuditReport) -> String {
         count(AuditedTransition::Aborted),
     );
     let losses = report.losses.iter().map(|loss| {
-        let told = format!("{}: {}", loss.migration_id, loss.given_up.told());
+        let told = format!("{}: {}", loss.migration_id, loss.given_up.describe());
         screen.yellow(&sanitize(&told))
     });
     let faults = report.faults.iter().map(|fault| screen.red(fault));

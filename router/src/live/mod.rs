@@ -31,8 +31,9 @@ pub(crate) use hub::WatchHub;
 pub use view::{CountsOrigin, CountsVersion, LiveView, MemoryView, PollAtShard, PollCounts};
 
 use self::hub::ResultsFrame;
-use crate::admit::{Access, Answered, Authorized, ToRead, reauthenticate};
+use crate::admit::{Access, Authorized, ToRead, reauthenticate};
 use crate::request::{PollPath, utf8_header};
+use crate::request_summary::Answered;
 use crate::slots::Slot;
 use crate::{RouterError, RouterState};
 

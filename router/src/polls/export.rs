@@ -15,11 +15,12 @@ use futures::stream::{self, StreamExt};
 use serde::Serialize;
 
 use super::read_poll;
-use crate::admit::{Access, Answered, Authorized, ToExport};
+use crate::admit::{Access, Authorized, ToExport};
 use crate::archived::ArchivedPoll;
 use crate::deliver::RouteKey;
 use crate::dual::PollRows;
 use crate::request::PollPath;
+use crate::request_summary::Answered;
 use crate::{RouterError, RouterState};
 
 /// A voter's row in an export.

@@ -16,10 +16,11 @@ use ballast_web::head::idempotency_key;
 use serde::{Deserialize, Serialize};
 
 use super::read_poll;
-use crate::admit::{Access, Answered, Authorized, ToManage};
+use crate::admit::{Access, Authorized, ToManage};
 use crate::deliver::RouteKey;
 use crate::openapi::IdempotencyHeader;
 use crate::request::{PollPath, read};
+use crate::request_summary::Answered;
 use crate::{RouterError, RouterState};
 
 /// How a poll's counters are spread over lanes.

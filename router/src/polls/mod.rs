@@ -27,10 +27,11 @@ pub(crate) use export::{__path_export, export};
 pub(crate) use lanes::{__path_import, __path_lanes, import, lanes};
 pub(crate) use wire::{NewPoll, PollPatch, PollView};
 
-use crate::admit::{Access, Answered, Authorized, ToManage, ToRead};
+use crate::admit::{Access, Authorized, ToManage, ToRead};
 use crate::deliver::{CallCost, DeliveryError, RouteKey};
 use crate::openapi::IdempotencyHeader;
 use crate::request::{Paging, PollPath, read};
+use crate::request_summary::Answered;
 use crate::{RouterError, RouterState};
 
 /// How many ids are drawn to find one in a given hash range. The chance that none fits

@@ -24,10 +24,11 @@ use quick_cache::sync::Cache;
 pub(crate) use rendered::{RenderedResults, Results};
 
 use crate::RouterState;
-use crate::admit::{Access, Answered, Authorized, ToRead};
+use crate::admit::{Access, Authorized, ToRead};
 use crate::deliver::{RouteKey, ShardTarget};
 use crate::live::{CountsOrigin, PollAtShard, PollCounts};
 use crate::request::PollPath;
+use crate::request_summary::Answered;
 
 /// The most memory for cached polls, and for rendered results.
 const BYTES_MAX: u64 = 64 << 20;

@@ -14,9 +14,10 @@ use ballast_web::problem::malformed;
 use serde::{Deserialize, Serialize};
 
 use super::cast_one;
-use crate::admit::{Access, Answered, Authorized, ToVote};
+use crate::admit::{Access, Authorized, ToVote};
 use crate::openapi::{IdempotencyHeader, IfMatchHeader, VoterHeader};
 use crate::request::{ItemPath, if_match, read, utf8_header, vote_request_id};
+use crate::request_summary::Answered;
 use crate::{RouterError, RouterState};
 
 /// The voter, in the body.

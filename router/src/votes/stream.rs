@@ -25,9 +25,10 @@ use tokio::sync::mpsc;
 use super::CastResult;
 use super::lines::{LineBatch, LineParser, ParsedLine};
 use crate::RouterState;
-use crate::admit::{Access, Answered, Authorized, ToVote, reauthenticate};
+use crate::admit::{Access, Authorized, ToVote, reauthenticate};
 use crate::limits::Booking;
 use crate::load::CallKind;
+use crate::request_summary::Answered;
 
 /// The most lines of a batch.
 const BATCH_LINES: usize = 4_096;

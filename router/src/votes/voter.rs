@@ -7,9 +7,10 @@ use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, Timestamp, VoterI
 use serde::Serialize;
 
 use super::one::with_revision;
-use crate::admit::{Access, Answered, Authorized, ToRead};
+use crate::admit::{Access, Authorized, ToRead};
 use crate::deliver::RouteKey;
 use crate::request::PollAndText;
+use crate::request_summary::Answered;
 use crate::{RouterError, RouterState};
 
 /// A voter's vote.
