@@ -31,7 +31,7 @@ pub enum RecutOutcome {
         pause_ms: u64,
     },
     /// It took too long and was aborted: the parents take writes again.
-    CalledOff,
+    Aborted,
     /// Another worker has finished it.
     FinishedElsewhere,
 }
@@ -80,13 +80,13 @@ impl RecutWorker {
         parents: &[u32],
         cuts: &[u64],
     ) -> Result<(), RecutClaimError> {
-        let seen = self.read(tenant).await?;
-        let then = recut::claim(&seen.layout, id, parents, cuts)?;
+        let record = self.read(tenant).await?;
+        let then = recut::claim(&record.layout, id, parents, cuts)?;
         if let Some(cut) = &then.recut {
-            self.check_parents(tenant, &seen.layout, cut).await?;
+            self.check_parents(tenant, &record.layout, cut).await?;
         }
         faults::crash_point("cut", "Claim");
-        let swapped = self.layouts.swap(tenant, &seen, &then).await;
+        let swapped = self.layouts.swap(tenant, &record, &then).await;
         faults::crash_point("cut", "Claimed");
         match swapped.map_err(MigrationError::from)? {
             true => Ok(()),
@@ -103,7 +103,7 @@ impl RecutWorker {
         cut: &Recut,
     ) -> Result<(), MigrationError> {
         let shard = self.shard(cut)?;
-        let failed = |source| MigrationError::Shard {
+        let to_error = |source| MigrationError::Shard {
             shard: cut.shard_id.clone(),
             source,
         };
@@ -112,16 +112,16 @@ impl RecutWorker {
                 continue;
             };
             let at = fenced_slice(tenant, *slice, part.epoch);
-            let mut fence = shard.fence(&at.slice).await.map_err(failed)?;
+            let mut fence = shard.fence(&at.slice).await.map_err(to_error)?;
             if fence.is_none() && part.epoch == Epoch::FIRST {
-                shard.adopt(&at).await.map_err(failed)?;
-                fence = shard.fence(&at.slice).await.map_err(failed)?;
+                shard.adopt(&at).await.map_err(to_error)?;
+                fence = shard.fence(&at.slice).await.map_err(to_error)?;
             }
             let ready = fence
                 .is_some_and(|fence| fence.holding == Holding::Owner && fence.epoch == part.epoch);
             if !ready {
                 let why = format!("it does not own {} yet", at.slice);
-                return Err(failed(ShardError::unavailable(why)));
+                return Err(to_error(ShardError::unavailable(why)));
             }
         }
         Ok(())
@@ -134,58 +134,58 @@ impl RecutWorker {
         tenant: &TenantId,
         seal_max_ms: u64,
     ) -> Result<RecutOutcome, MigrationError> {
-        let mut came = RecutOutcome::FinishedElsewhere;
+        let mut outcome = RecutOutcome::FinishedElsewhere;
         let mut id: Option<MigrationId> = None;
         let mut since_ms = None;
         loop {
-            let seen = self.read(tenant).await?;
-            let Some(cut) = seen.layout.recut.clone() else {
-                return Ok(came);
+            let record = self.read(tenant).await?;
+            let Some(cut) = record.layout.recut.clone() else {
+                return Ok(outcome);
             };
             if *id.get_or_insert_with(|| cut.recut_id.clone()) != cut.recut_id {
-                return Ok(came);
+                return Ok(outcome);
             }
-            since_ms = since_ms.or(seen.sealing_since.map(|since| since.unix_ms()));
+            since_ms = since_ms.or(record.sealing_since.map(|since| since.unix_ms()));
             let now_ms = self.clock.now().unix_ms();
             let sealed_ms = since_ms.map_or(0, |since| now_ms.saturating_sub(since).max(0));
             let sealed_ms = sealed_ms.unsigned_abs();
             match cut.phase {
-                RecutPhase::Aborting => came = RecutOutcome::CalledOff,
+                RecutPhase::Aborting => outcome = RecutOutcome::Aborted,
                 RecutPhase::Cut => {
-                    came = RecutOutcome::Cut {
+                    outcome = RecutOutcome::Cut {
                         pause_ms: sealed_ms,
                     }
                 }
                 RecutPhase::Sealing => {}
             }
             let call_off = cut.phase == RecutPhase::Sealing && sealed_ms >= seal_max_ms;
-            let step = match call_off {
+            let action = match call_off {
                 // From the record alone: the shard may be unreachable.
-                true => call_off_action(&cut.recut_id, &seen),
+                true => call_off_action(&cut.recut_id, &record),
                 false => {
-                    recut::next_action(&cut.recut_id, &self.observe(tenant, &seen, &cut).await?)
+                    recut::next_action(&cut.recut_id, &self.observe(tenant, &record, &cut).await?)
                 }
             };
-            match step {
+            match action {
                 RecutAction::UpdateRecord(then) => {
                     let phase = then.recut.as_ref().map(|cut| cut.phase);
                     faults::crash_point("cut", ("Swap", phase));
-                    self.layouts.swap(tenant, &seen, &then).await?;
+                    self.layouts.swap(tenant, &record, &then).await?;
                     faults::crash_point("cut", ("Done", phase));
                 }
-                RecutAction::SendCommand(op) => {
-                    faults::crash_point("cut", ("Tell", op));
-                    self.send_command(tenant, &cut, op).await?;
-                    faults::crash_point("cut", ("Told", op));
+                RecutAction::SendCommand(command) => {
+                    faults::crash_point("cut", ("Tell", command));
+                    self.send_command(tenant, &cut, command).await?;
+                    faults::crash_point("cut", ("Told", command));
                 }
-                RecutAction::Ended => return Ok(came),
+                RecutAction::Ended => return Ok(outcome),
             }
         }
     }
 
     async fn read(&self, tenant: &TenantId) -> Result<LayoutRecord, MigrationError> {
-        let seen = self.layouts.read(tenant).await?;
-        seen.ok_or_else(|| MigrationError::NoSlice(slice_id(tenant, 0)))
+        let record = self.layouts.read(tenant).await?;
+        record.ok_or_else(|| MigrationError::NoSlice(slice_id(tenant, 0)))
     }
 
     fn shard(&self, cut: &Recut) -> Result<Arc<dyn VoteShard>, MigrationError> {
@@ -196,7 +196,7 @@ impl RecutWorker {
     async fn observe(
         &self,
         tenant: &TenantId,
-        seen: &LayoutRecord,
+        record: &LayoutRecord,
         cut: &Recut,
     ) -> Result<ObservedRecut, MigrationError> {
         let shard = self.shard(cut)?;
@@ -209,7 +209,7 @@ impl RecutWorker {
             Ok::<_, MigrationError>(fences)
         };
         Ok(ObservedRecut {
-            layout: seen.layout.clone(),
+            layout: record.layout.clone(),
             parents: fences(cut.parents.clone()).await?,
             children: fences(cut.children.iter().map(|child| child.slice).collect()).await?,
             call_off: false,
@@ -220,22 +220,22 @@ impl RecutWorker {
         &self,
         tenant: &TenantId,
         cut: &Recut,
-        op: RecutCommand,
+        command: RecutCommand,
     ) -> Result<(), MigrationError> {
         let shard = self.shard(cut)?;
-        let order = MigrationToken {
+        let token = MigrationToken {
             migration_id: cut.recut_id.clone(),
             token: command_token(cut.epoch, 0),
         };
-        let told = match op {
+        let result = match command {
             RecutCommand::Seal(slice, epoch) => {
                 shard
-                    .seal(&fenced_slice(tenant, slice, epoch), &order)
+                    .seal(&fenced_slice(tenant, slice, epoch), &token)
                     .await
             }
             RecutCommand::Reinstate(slice, epoch) => {
                 shard
-                    .unseal(&fenced_slice(tenant, slice, epoch), &order)
+                    .unseal(&fenced_slice(tenant, slice, epoch), &token)
                     .await
             }
             RecutCommand::Recut => {
@@ -245,17 +245,17 @@ impl RecutWorker {
                     parents: cut.parents.clone(),
                     children: cut.children.clone(),
                 };
-                shard.recut(&order, &cut).await
+                shard.recut(&token, &cut).await
             }
         };
-        told.map_err(|source| shard_error(cut, source))
+        result.map_err(|source| shard_error(cut, source))
     }
 }
 
 /// Returns the action that aborts a recut, from its record alone.
-fn call_off_action(id: &MigrationId, seen: &LayoutRecord) -> RecutAction {
+fn call_off_action(id: &MigrationId, record: &LayoutRecord) -> RecutAction {
     let view = ObservedRecut {
-        layout: seen.layout.clone(),
+        layout: record.layout.clone(),
         parents: Vec::new(),
         children: Vec::new(),
         call_off: true,

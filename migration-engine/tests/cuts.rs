@@ -189,7 +189,7 @@ async fn one_that_takes_too_long_is_called_off_and_can_be_tried_again() {
     world.claim().await.unwrap();
     world.pass(2_000);
     let came = world.cutter.work(&tenant(), SEAL_MAX_MS).await.unwrap();
-    assert_eq!(came, RecutOutcome::CalledOff);
+    assert_eq!(came, RecutOutcome::Aborted);
     assert!(world.takes_writes(0, 3).await, "at a newer epoch");
     assert_eq!(world.holding(1).await, None);
     world.claim().await.unwrap();
@@ -222,7 +222,7 @@ async fn a_shard_that_is_away_is_not_waited_for() {
     assert_eq!(phase(&world), Some(RecutPhase::Aborting));
     world.set_away(false);
     let came = world.cutter.work(&tenant(), SEAL_MAX_MS).await.unwrap();
-    assert_eq!(came, RecutOutcome::CalledOff);
+    assert_eq!(came, RecutOutcome::Aborted);
     assert!(world.takes_writes(0, 3).await);
 }
 

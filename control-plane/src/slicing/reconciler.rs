@@ -73,7 +73,7 @@ pub async fn run_cuts(
                 RecutOutcome::Cut { pause_ms } => {
                     tracing::info!(%id, pause_ms, "cut slices");
                 }
-                RecutOutcome::CalledOff => tracing::warn!(%id, "aborted a cut that took too long"),
+                RecutOutcome::Aborted => tracing::warn!(%id, "aborted a cut that took too long"),
                 RecutOutcome::FinishedElsewhere => {}
             }
             continue;

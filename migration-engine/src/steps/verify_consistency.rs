@@ -30,12 +30,12 @@ pub(super) async fn run(
 ) -> StepResult {
     let migration = steps.open_unless_cancelled(input, context).await?;
     let job = steps.job(&migration, context);
-    let found = steps
+    let active = steps
         .worker
         .active_sides(&job)
         .await
         .map_err(to_task_error)?;
-    let Some((record, sides)) = found else {
+    let Some((record, sides)) = active else {
         return Err(super::not_active_error(&migration));
     };
     let repairs = StepInput::parse_part::<u32>(&input.verification, "repairs").unwrap_or(0);

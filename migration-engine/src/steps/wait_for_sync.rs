@@ -44,12 +44,12 @@ pub(super) async fn run(
     if repairs > StepInput::parse_part::<u32>(&input.sync, "repairs").unwrap_or(0) {
         copied.cursor = CopyProgress::default().cursor;
     }
-    let found = steps
+    let active = steps
         .worker
         .active_sides(&job)
         .await
         .map_err(to_task_error)?;
-    let Some((record, sides)) = found else {
+    let Some((record, sides)) = active else {
         return Err(super::not_active_error(&migration));
     };
     let phase = record.route.moving.as_ref().map(|moving| moving.phase);

@@ -17,14 +17,14 @@ pub async fn claim_slice(
     to: &ShardId,
     sync: bool,
 ) -> Result<SliceRoute, MigrationClaimError> {
-    let seen = records.read(slice).await?;
-    let seen = seen.ok_or_else(|| MigrationClaimError::NoSlice(slice.clone()))?;
+    let record = records.read(slice).await?;
+    let record = record.ok_or_else(|| MigrationClaimError::NoSlice(slice.clone()))?;
 
-    if seen.route.active_migration(id).is_some() {
-        return Ok(seen.route);
+    if record.route.active_migration(id).is_some() {
+        return Ok(record.route);
     }
-    let then = protocol::route::claim(&seen.route, id, to.clone(), sync)?;
-    match records.swap(slice, &seen, &then).await? {
+    let then = protocol::route::claim(&record.route, id, to.clone(), sync)?;
+    match records.swap(slice, &record, &then).await? {
         true => Ok(then),
         false => Err(MigrationClaimError::Changed),
     }

@@ -49,8 +49,8 @@ impl MigrationSides {
         }
         let (from, to) = (self.archive(&self.from.0)?, self.archive(&self.to.0)?);
         let to = self.copy_destination(&to, slice, token);
-        let brought = archive::copy_missing_files(&*self.from.1, &from, &to, pace).await;
-        brought.map_err(|error| self.copy_error(error))
+        let copied = archive::copy_missing_files(&*self.from.1, &from, &to, pace).await;
+        copied.map_err(|error| self.copy_error(error))
     }
 
     /// Copies the files that these changes refer to, unless the target has them:
@@ -61,22 +61,22 @@ impl MigrationSides {
         token: &MigrationToken,
         changes: &[ExportedRow],
     ) -> Result<ArchiveProgress, MigrationError> {
-        let mut brought = ArchiveProgress::default();
-        let named = changes.iter().filter_map(|change| match change {
+        let mut copied = ArchiveProgress::default();
+        let referenced = changes.iter().filter_map(|change| match change {
             ExportedRow::Poll(row) => Some((row.poll.poll_id, &row.archived.as_ref()?.file)),
             ExportedRow::Voter(_) => None,
         });
-        for (poll, file) in named {
+        for (poll, file) in referenced {
             let (from, to) = (self.archive(&self.from.0)?, self.archive(&self.to.0)?);
             let to = self.copy_destination(&to, slice, token);
             let done = archive::copy_if_missing(&from, &to, file, poll, &mut Unthrottled).await;
             if done.map_err(|error| self.copy_error(error))? {
-                brought.polls += 1;
-                brought.rows += file.digest.rows;
-                brought.bytes += file.bytes;
+                copied.polls += 1;
+                copied.rows += file.digest.rows;
+                copied.bytes += file.bytes;
             }
         }
-        Ok(brought)
+        Ok(copied)
     }
 
     /// Makes sure that the target has every file that the source knows, by size and
