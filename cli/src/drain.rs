@@ -32,7 +32,7 @@ impl BulkMoveArgs {
     fn request(self, path: &[&str]) -> Request {
         let fields = JsonFields::default()
             .with("concurrency", self.concurrency)
-            .with("windowMs", self.window.and_then(Window::ms))
+            .with("windowMs", self.window.and_then(Window::milliseconds))
             .with("sync", self.window.and_then(Window::sync));
         Request::post(path)
             .body(fields.value())

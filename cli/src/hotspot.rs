@@ -17,6 +17,7 @@ use super::output::Screen;
 use super::view::{self, hotspots};
 use super::{Remote, help};
 use crate::rules_file::read_rules;
+use crate::table::count_noun;
 
 /// Commands on hotspots.
 #[derive(Debug, Subcommand)]
@@ -154,9 +155,9 @@ fn check_rules(file: &std::path::Path, screen: &Screen) -> Result<CommandOutcome
             let told = match screen.json {
                 true => json!({ "valid": true, "rules": rules.rules.len() }).to_string(),
                 false => format!(
-                    "{}: {} rules, nothing wrong",
+                    "{}: {}, no problems",
                     file.display(),
-                    rules.rules.len()
+                    count_noun(rules.rules.len() as u64, "rule")
                 ),
             };
             screen.data(told.as_bytes())?;
@@ -195,7 +196,7 @@ pub(crate) fn load_rules(file: &std::path::Path) -> Result<Ruleset, CliError> {
 /// The samples of a record.
 pub(crate) fn parse_samples(
     text: &str,
-) -> Result<Vec<ballast_hotspot_detector::load::Sample>, CliError> {
+) -> Result<Vec<ballast_hotspot_detector::load::LoadSample>, CliError> {
     let bad = |error: ballast_hotspot_detector::load::record::BadLine| {
         CliError::rejected_locally(
             "bad-load",

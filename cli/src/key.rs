@@ -147,10 +147,8 @@ impl KeyCommand {
                 expires,
                 creation,
             } => {
-                let body = settings
-                    .fields()
-                    .with("test", test.then_some(true))
-                    .with_expiry(expires, screen.now);
+                let fields = settings.fields().with("test", test.then_some(true));
+                let body = fields.with_expiry(expires, screen.now);
                 let request = Request::post(&["tenants", &tenant, "keys"]).body(body.value());
                 let reply = client.send(request.with_creation(creation)).await?;
                 keys::show_secret(screen, &reply)?;

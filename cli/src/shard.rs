@@ -198,22 +198,7 @@ impl ShardApiCommand {
                 let empty = "no shards yet; add one: ballast shard add shard-1";
                 view::list::<ShardBody>(screen, &reply, shards::shard_table, empty)?;
             }
-            Self::Show { id } => {
-                let mut reply = client.send(Request::get(&["shards", &id])).await?;
-                let shown: ShardBody = reply.read()?;
-                let drain = match shown.shard.state {
-                    ShardState::Draining => Some(fetch_drain(remote, &id).await?),
-                    _ => None,
-                };
-                if let (Some(drain), true) = (&drain, screen.json) {
-                    reply.bytes = merge_drain(reply.read()?, drain.read()?);
-                }
-                view::show(screen, &reply, shards::shard_facts)?;
-                if let (Some(drain), false) = (&drain, screen.json) {
-                    let told = format!("draining  {}", drains::describe_progress(&drain.read()?));
-                    screen.data(told.as_bytes())?;
-                }
-            }
+            Self::Show { id } => show_shard(remote, &id).await?,
             Self::Weight { id, weight, guard } => {
                 patch_shard(remote, &id, json!({ "weight": weight }), guard).await?;
             }
@@ -245,6 +230,26 @@ impl ShardApiCommand {
         }
         Ok(CommandOutcome::Done)
     }
+}
+
+/// Shows a shard, with its drain if one is running.
+async fn show_shard(remote: &Remote, id: &str) -> Result<(), CliError> {
+    let (screen, client) = (&remote.screen, &remote.client);
+    let mut reply = client.send(Request::get(&["shards", id])).await?;
+    let shown: ShardBody = reply.read()?;
+    let drain = match shown.shard.state {
+        ShardState::Draining => Some(fetch_drain(remote, id).await?),
+        _ => None,
+    };
+    if let (Some(drain), true) = (&drain, screen.json) {
+        reply.bytes = merge_drain(reply.read()?, drain.read()?);
+    }
+    view::show(screen, &reply, shards::shard_facts)?;
+    if let (Some(drain), false) = (&drain, screen.json) {
+        let told = format!("draining  {}", drains::describe_progress(&drain.read()?));
+        screen.data(told.as_bytes())?;
+    }
+    Ok(())
 }
 
 /// Merges the drain's state into a shard's document, without the plan.

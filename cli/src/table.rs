@@ -58,7 +58,7 @@ impl<'a> Table<'a> {
         self.push_row(cells, true);
     }
 
-    fn styled<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>, faint: bool) {
+    fn push_row<S: Into<String>>(&mut self, cells: impl IntoIterator<Item = S>, faint: bool) {
         let cells = cells
             .into_iter()
             .map(|text| sanitize(&text.into()))

@@ -299,7 +299,7 @@ fn copy_shard(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspecti
         }
     }
     Err(last.unwrap_or_else(|| anyhow::anyhow!("nothing was copied")))
-        .context("its files changed under every attempt, or are damaged (ballast shard verify)")
+        .context("its files changed during every attempt, or are damaged (ballast shard verify)")
 }
 
 fn try_copy(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspection)> {
@@ -319,7 +319,7 @@ fn try_copy(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspection
     Ok((files, seen))
 }
 
-/// A backup without a manifest is none: it comes last, and durably.
+/// Writes the manifest last and durably: without it the backup is invalid.
 fn write_last(destination: &Path, manifest: &Manifest) -> anyhow::Result<()> {
     remove_sidecars(destination)?;
     let draft = destination.join("manifest.json.new");

@@ -1,4 +1,4 @@
-//! What a backup says of itself: `manifest.json`, written last.
+//! The description of a backup: `manifest.json`, written last.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -8,9 +8,8 @@ use anyhow::{Context, bail};
 use ballast_domain::{ShardId, Timestamp};
 use serde::{Deserialize, Serialize};
 
-/// What this program writes; it reads the earlier ones too. With 2 came the
-/// executions, with 3 the files of closed polls and the key that certificates
-/// are signed with.
+/// The format that this program writes; it reads earlier ones too. Format 2 added executions,
+/// format 3 the files of closed polls and the certificate signing key.
 pub(super) const FORMAT: u32 = 3;
 pub(super) const NAME: &str = "manifest.json";
 
@@ -24,10 +23,10 @@ pub(super) struct Manifest {
     pub(super) created_at: Timestamp,
     pub(super) registry: RegistryCopy,
     pub(super) shards: Vec<ShardCopy>,
-    /// What ran, and what came of what ran before.
+    /// The store of workflow executions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) executions: Option<FileCopy>,
-    /// What certificates of moves are signed with: a secret.
+    /// The key that signs certificates of migrations: a secret.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) certificate_key: Option<FileCopy>,
 }
@@ -36,7 +35,7 @@ pub(super) struct Manifest {
 #[serde(rename_all = "camelCase")]
 pub(super) struct RegistryCopy {
     pub(super) file: FileCopy,
-    /// The last change that is in it.
+    /// The last change in it.
     pub(super) revision: u64,
     pub(super) tenants: u64,
 }
@@ -48,9 +47,9 @@ pub(super) struct ShardCopy {
     pub(super) shard_id: ShardId,
     /// Where its files are, in the backup and under the data directory.
     pub(super) directory: String,
-    /// The last group that is in it.
+    /// The last group in it.
     pub(super) position: u64,
-    /// When that one was written.
+    /// When that group was written.
     pub(super) as_of: Option<Timestamp>,
     pub(super) polls: u64,
     pub(super) voters: u64,
@@ -73,7 +72,7 @@ pub(super) struct FileCopy {
 }
 
 impl FileCopy {
-    /// What a file is now.
+    /// Reads a file's size and checksum.
     pub(super) fn from_file(path: &Path, name: &str) -> anyhow::Result<Self> {
         let file = File::open(path).with_context(|| format!("open {}", path.display()))?;
         let mut reader = BufReader::with_capacity(1 << 20, file);
@@ -102,7 +101,7 @@ impl Manifest {
     pub(super) fn read(backup: &Path) -> anyhow::Result<Self> {
         let path = backup.join(NAME);
         let text = std::fs::read_to_string(&path)
-            .with_context(|| format!("read {} (is this a whole backup?)", path.display()))?;
+            .with_context(|| format!("read {} (is this a complete backup?)", path.display()))?;
         #[derive(Deserialize)]
         struct Format {
             format: u32,
@@ -110,7 +109,7 @@ impl Manifest {
         let unreadable = || format!("{} cannot be read", path.display());
         let Format { format } = serde_json::from_str(&text).with_context(unreadable)?;
         if !(1..=FORMAT).contains(&format) {
-            bail!("the backup has format {format}; this program knows formats up to {FORMAT}");
+            bail!("the backup has format {format}; this program reads formats up to {FORMAT}");
         }
         serde_json::from_str(&text).with_context(unreadable)
     }

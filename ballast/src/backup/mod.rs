@@ -1,4 +1,4 @@
-//! Backups: made while votes arrive, verified, restored.
+//! Backups: created while votes arrive, verified, restored.
 //!
 //! ```text
 //!   create   shards first (each: newest checkpoint, sorted files, log after
@@ -8,9 +8,8 @@
 //!   restore  into an empty directory; every epoch is raised, so that routers
 //!            of the old world are fenced
 //! ```
-//! The registry is copied last: it knows every tenant whose votes are in the
-//! copies of the shards. All of it works on files, so it needs no running
-//! instance and does not mind one.
+//! The registry is copied last, so that it knows every tenant whose votes are in the copies of the
+//! shards. Everything works on files, with or without a running instance.
 
 mod archives;
 mod command;

@@ -1,4 +1,4 @@
-//! Restoring a backup into an empty data directory.
+//! Restores a backup into an empty data directory.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -25,14 +25,13 @@ use super::manifest::Manifest;
 use super::verify::verify;
 use crate::machine::{SystemClock, SystemEntropy};
 
-/// A data directory that holds this file is half restored; `up` refuses it.
+/// Marks an incomplete restore; `up` refuses such a data directory.
 pub(crate) const RESTORING: &str = "restoring";
 
-/// How far every epoch is raised at least: farther than the world the backup
-/// comes from can have gone on, so that no router of it believes in one of
-/// ours. The time is added, so that no two restores give the same epochs.
+/// The minimum raise of every epoch: more than the backed-up instance can have used since, so that
+/// its routers are fenced. The time is added, so that two restores never use the same epochs.
 const EPOCHS: u64 = 1 << 20;
-/// Seconds are counted from here, to keep epochs short.
+/// The start of the seconds, to keep epochs short.
 const SINCE_SECONDS: i64 = 1_760_000_000;
 
 fn raise() -> u64 {
@@ -90,7 +89,7 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(File::open(to)?.sync_all()?)
 }
 
-/// Raises the epochs of all slices; says which shard owns which at what epoch.
+/// Raises the epochs of all slices; returns the owner and the epoch of each.
 async fn raise_registry(
     path: &Path,
     manifest: &Manifest,
@@ -128,7 +127,7 @@ async fn raise_registry(
     Ok(owned)
 }
 
-/// Every shard is under the data directory now, wherever it was before.
+/// Points every shard to its files in the new data directory.
 async fn bring_home(registry: &SqliteRegistry, manifest: &Manifest) -> anyhow::Result<()> {
     let query = RecordQuery::all(RecordKind::Shard, u32::MAX);
     for mut shard in typed::list::<Shard>(registry, &query).await? {
@@ -146,8 +145,7 @@ async fn bring_home(registry: &SqliteRegistry, manifest: &Manifest) -> anyhow::R
     Ok(())
 }
 
-/// What ran when the backup was made does not go on: what it did since then is
-/// undone, and it does not know.
+/// Cancels open executions: the restore undoes what they did since the backup.
 async fn end_executions(path: &Path, manifest: &Manifest) -> anyhow::Result<()> {
     let store = SqliteStore::open(path).await?;
     let cause = format!("restored from the backup of {}", manifest.created_at);
@@ -165,10 +163,9 @@ async fn raise_shard(
         id.as_str(),
         Arc::new(RealDisk::open(directory)?),
         ShardOptions {
-            // Polls that have expired since are closed by whoever serves them:
-            // what is restored is what the manifest says.
+            // Do not close polls that expired since: the restored data must match the manifest.
             allowance_ms: i64::MAX / 2,
-            ..Options::default()
+            ..ShardOptions::default()
         },
         Arc::new(SystemClock),
         Arc::new(SystemEntropy),
@@ -178,7 +175,7 @@ async fn raise_shard(
     for (_, at) in owned.iter().filter(|(owner, _)| owner == id) {
         let (shard, at) = (shard.clone(), at.clone());
         waiting.spawn(async move { shard.restore_slice(&at).await });
-        // One sync serves many, but not all at once.
+        // Batch the writes, with a limit.
         if waiting.len() >= 1_000 {
             while let Some(done) = waiting.join_next().await {
                 done??;

@@ -1,4 +1,4 @@
-//! Checking a backup against its manifest.
+//! Verifies a backup against its manifest.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use ballast_vote_shard::shard::ArchiveFile;
 use super::archives;
 use super::manifest::{FileCopy, Manifest, ShardCopy};
 
-/// Reads everything; says what is wrong, nothing when all is well.
+/// Reads everything; returns the problems.
 pub(super) async fn verify(backup: &Path, manifest: &Manifest) -> Vec<String> {
     let mut problems = Vec::new();
     check_file(backup, &manifest.registry.file, &mut problems);
@@ -29,7 +29,7 @@ pub(super) async fn verify(backup: &Path, manifest: &Manifest) -> Vec<String> {
         for file in &shard.archive {
             check_file(&archive, file, &mut problems);
         }
-        // What rotted was told; its rows would only say it again.
+        // Damaged files were reported; their rows would repeat it.
         if problems.len() == before && !shard.files.is_empty() {
             let named = check_rows(&directory, shard, &mut problems);
             archives::verify(backup, &shard.shard_id, &named, &mut problems).await;
@@ -49,14 +49,14 @@ fn check_file(directory: &Path, expected: &FileCopy, problems: &mut Vec<String>)
             expected.bytes
         )),
         Ok(_) => problems.push(format!(
-            "{} has another checksum than the manifest says",
+            "{} does not have the checksum in the manifest",
             path.display()
         )),
         Err(error) => problems.push(format!("{error:#}")),
     }
 }
 
-/// Says which files of closed polls the shard names.
+/// Checks a shard's rows; returns the files of closed polls that it lists.
 fn check_rows(
     directory: &Path,
     shard: &ShardCopy,
@@ -89,7 +89,7 @@ fn check_rows(
             );
             if found != expected {
                 problems.push(format!(
-                    "{id}: it holds {found:?}; the manifest says {expected:?}"
+                    "{id}: found {found:?}; the manifest says {expected:?}"
                 ));
             }
             problems.extend(

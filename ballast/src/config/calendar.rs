@@ -1,4 +1,4 @@
-//! `[calendar]`: polls that expect many voters, and how they are prepared for.
+//! `[calendar]`: how Ballast prepares for polls that expect many voters.
 
 use std::time::Duration;
 
@@ -9,25 +9,25 @@ use serde::{Deserialize, Serialize};
 
 use super::HumanDuration;
 
-/// A lane is good for this part of what it can take, before a rush.
+/// Before a rush, plan for this share of a lane's capacity.
 const LANE_SHARE: f64 = 0.5;
 
-/// How polls that expect many voters are prepared for: their counters get
-/// lanes before they open, and their tenants are not moved while people come.
+/// How Ballast prepares for polls that expect many voters: it adds lanes before they open, and does
+/// not move their tenants during a rush.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Calendar {
-    /// Polls that expect fewer voters are nothing out of the ordinary.
+    /// Polls that expect fewer voters need no preparation.
     #[schemars(range(min = 1))]
     pub(crate) audience_min: u64,
-    /// How long before the opening lanes are made and moves end.
+    /// How long before the opening lanes are added and migrations must end.
     pub(crate) lead: HumanDuration,
-    /// How long the rush at the opening and before the closing lasts.
+    /// Length of the rush at the opening and before the closing.
     pub(crate) rush: HumanDuration,
-    /// The share of the voters that comes in one rush.
+    /// Share of the voters that votes in one rush.
     #[schemars(range(min = 0.01, max = 1.0))]
     pub(crate) rush_share: f64,
-    /// How long after the closing moves begin again.
+    /// How long after the closing migrations resume.
     pub(crate) rest: HumanDuration,
 }
 

@@ -10,7 +10,7 @@ use super::{Config, load};
 use crate::help;
 use ballast_cli::{CommandOutcome, Screen};
 
-/// What can be asked of the configuration.
+/// Commands on the configuration.
 #[derive(Debug, Subcommand)]
 #[command(after_help = help::CONFIG)]
 pub(crate) enum ConfigCommand {
@@ -27,12 +27,12 @@ pub(crate) enum ConfigCommand {
     /// Print the settings in force, defaults included
     #[command(after_help = help::CONFIG_SHOW)]
     Show {
-        /// The file; ballast.toml if there is one
+        /// The file [default: ballast.toml if it exists]
         file: Option<PathBuf>,
     },
 }
 
-/// Runs one of them.
+/// Runs the command.
 pub(crate) fn run(command: &ConfigCommand, screen: &Screen) -> anyhow::Result<CommandOutcome> {
     match command {
         ConfigCommand::Check { file } => return check(file, screen),
@@ -51,7 +51,7 @@ pub(crate) fn run(command: &ConfigCommand, screen: &Screen) -> anyhow::Result<Co
 
 fn check(file: &PathBuf, screen: &Screen) -> anyhow::Result<CommandOutcome> {
     let (valid, line, message) = match load(Some(file)) {
-        // A file that it names is a part of it: it is not started with a wrong one.
+        // The rules file is part of the configuration: Ballast does not start with an invalid one.
         Ok(config) => match config.hotspots.settings(&config.moves) {
             Ok(_) => (true, None, None),
             Err(error) => (false, None, Some(format!("hotspots.rules: {error:#}"))),

@@ -359,7 +359,7 @@ pub(crate) struct Network {
 impl std::str::FromStr for Network {
     type Err = String;
     fn from_str(text: &str) -> Result<Self, String> {
-        let bad = || format!("{text:?} is no address or network such as 10.0.0.0/8");
+        let bad = || format!("{text:?} is not an address or network such as 10.0.0.0/8");
         let (address, bits) = match text.split_once('/') {
             Some((address, bits)) => (address, Some(bits.parse::<u8>().map_err(|_| bad())?)),
             None => (text, None),

@@ -1,4 +1,4 @@
-//! `[moves]`: how slices change shard.
+//! `[moves]`: migrations of slices between shards.
 
 use std::time::Duration;
 
@@ -10,50 +10,48 @@ use serde::{Deserialize, Serialize};
 
 use super::HumanDuration;
 
-/// Migrations of slices between shards. A move that is asked for takes the terms of that moment;
-/// the limits hold for those that run.
+/// Migrations of slices between shards. A new migration takes the current terms; the limits apply
+/// to running ones too.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct Moves {
-    /// How long both sides are kept after a cutover, and a move can be
-    /// reversed, unless `--window` says otherwise.
+    /// How long both shards keep the data after a cutover, in which the migration can be reversed.
+    /// `--window` overrides it.
     pub(crate) window: HumanDuration,
-    /// How long nobody may be able to vote at a cutover, unless `--max-pause`
-    /// says otherwise: it waits for a moment that promises so.
+    /// Maximum write pause at a cutover: the cutover waits until the expected pause is short
+    /// enough. `--max-pause` overrides it.
     pub(crate) max_pause: Option<HumanDuration>,
-    /// How long a slice may be sealed before it takes votes again, whatever
-    /// becomes of the move.
+    /// How long a slice may be sealed before it accepts votes again, whether or not the migration
+    /// succeeds.
     pub(crate) seal_max: HumanDuration,
-    /// How many moves may copy from or to one shard at the same time.
+    /// Maximum number of migrations that copy from or to one shard at the same time.
     #[schemars(range(min = 1, max = 1_000))]
     pub(crate) per_shard_max: u64,
-    /// How many moves may copy from or to one region at the same time.
+    /// Maximum number of migrations that copy from or to one region at the same time.
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) per_region_max: u64,
-    /// How many bytes per second one move may carry.
+    /// Maximum bytes per second that one migration copies.
     #[schemars(range(min = 1_024))]
     pub(crate) bytes_per_second: Option<u64>,
-    /// Closed polls with fewer rows than this are not archived when their slice
-    /// moves: they are copied row by row.
+    /// Closed polls with fewer rows than this are copied row by row when their slice moves, instead
+    /// of being archived.
     #[schemars(range(min = 1))]
     pub(crate) archive_rows_min: u64,
-    /// A slice with more rows than this is moved only once somebody approved
-    /// (`ballast migration approve`).
+    /// A migration of a slice with more rows than this needs approval (`ballast migration
+    /// approve`).
     pub(crate) approval_above_rows: Option<u64>,
-    /// When moves may begin to copy, in UTC: `daily 01:00-05:00`,
-    /// `Sun 02:00-04:00`, `Mon-Fri 22:00-06:00`; at any time when none is named.
+    /// When migrations may start to copy, in UTC: `daily 01:00-05:00`, `Sun 02:00-04:00`, `Mon-Fri
+    /// 22:00-06:00`; at any time if the list is empty.
     pub(crate) maintenance: Vec<String>,
-    /// In the window: when more than this percentage of the tenant's calls fail
-    /// at the target, again and again, the slice is brought back; 0 for never.
+    /// In the window: if more than this percentage of the tenant's calls fail at the target
+    /// repeatedly, the migration is reversed; 0 for never.
     #[schemars(range(min = 0.0, max = 100.0))]
     pub(crate) reverse_failed_percent: f64,
-    /// In the window: when one in a hundred calls of the tenant takes longer than
-    /// this at the target, again and again, and did not before, the slice is
-    /// brought back; 0s for never.
+    /// In the window: if the p99 latency of the tenant's calls at the target exceeds this
+    /// repeatedly, and did not before, the migration is reversed; 0s for never.
     pub(crate) reverse_latency: HumanDuration,
-    /// In a window in which both sides acknowledge (`--window sync`): when the
-    /// target has been away for so long, the slice is brought back without it, as
-    /// nothing that was acknowledged is lost by that; 0s for never.
+    /// In a synchronous window (`--window sync`): if the target has been unreachable for this long,
+    /// the migration is reversed without it, which loses no acknowledged vote; 0s for never.
     pub(crate) reverse_away: HumanDuration,
 }
 
@@ -94,7 +92,7 @@ impl Moves {
             bytes_per_second: self.bytes_per_second,
             archive_rows_min: self.archive_rows_min,
             approval_above_rows: self.approval_above_rows,
-            // What is none was refused when the file was read.
+            // Invalid windows were refused when the file was read.
             maintenance: self.windows().unwrap_or_default(),
             budget: ServiceBudget {
                 failed_share: Some(self.reverse_failed_percent / 100.0)
@@ -129,7 +127,7 @@ impl Moves {
                 .is_none_or(|most| (Duration::from_millis(1)..=days(1) / 24).contains(&most.0)),
             "must be from 1ms to 1h",
         )?;
-        // Requests are held no longer either.
+        // Requests are not held for longer either.
         must(
             "moves.seal_max",
             (Duration::from_millis(100)..=longest).contains(&seal),

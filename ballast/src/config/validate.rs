@@ -1,4 +1,4 @@
-//! What must hold between settings, checked once.
+//! Validates settings and their combinations, once.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -56,7 +56,7 @@ fn router(config: &Config) -> Result<(), Finding> {
     if set.results_max_age.0 > Duration::from_secs(60) {
         return Err(("router.results_max_age", "must be at most 1m".to_owned()));
     }
-    // A vote that is held longer is no longer judged by when it arrived.
+    // A vote that is held longer would no longer be judged by its arrival time.
     if set.hold_max.0 > Duration::from_millis(ARRIVAL_ALLOWANCE_MS.unsigned_abs()) {
         return Err(("router.hold_max", "must be at most 10s".to_owned()));
     }
@@ -136,7 +136,7 @@ fn server(config: &Config) -> Result<(), Finding> {
     {
         return Err((
             "server.public_url",
-            format!("{url:?} is no http:// or https:// URL"),
+            format!("{url:?} is not an http:// or https:// URL"),
         ));
     }
     Ok(())
@@ -151,14 +151,14 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, String> {
         .as_deref()
         .unwrap_or(text)
         .parse()
-        .map_err(|_| format!("{text:?} is no ADDRESS:PORT such as 127.0.0.1:8080 or [::]:8080"))
+        .map_err(|_| format!("{text:?} is not an ADDRESS:PORT such as 127.0.0.1:8080 or [::]:8080"))
 }
 
 fn traces(config: &Config) -> Result<(), Finding> {
     if let Some(url) = &config.traces.otlp_endpoint
         && !is_http(url)
     {
-        let message = format!("{url:?} is no http:// or https:// URL");
+        let message = format!("{url:?} is not an http:// or https:// URL");
         return Err(("traces.otlp_endpoint", message));
     }
     let sample = config.traces.sample;

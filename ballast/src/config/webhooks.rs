@@ -1,41 +1,40 @@
-//! `[[webhooks]]`: who is told of hotspots, plans and moves.
+//! `[[webhooks]]`: receivers of events about hotspots, plans and migrations.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// A webhook receiver. A change takes effect at the next start.
+/// A webhook receiver. A change takes effect after a restart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Webhook {
-    /// Where it is told, by POST.
+    /// The URL that receives POST requests.
     pub(crate) url: String,
-    /// Where the secret is that what is told is signed with: `env:NAME` or
-    /// `file:PATH`.
+    /// The secret that signs requests: `env:NAME` or `file:PATH`.
     pub(crate) secret: String,
-    /// What is told: `hotspot`, `plan`, `move`; all of them when absent.
+    /// The events to send: `hotspot`, `plan`, `move`; all of them when absent.
     #[serde(default)]
     pub(crate) events: Vec<WebhookTopic>,
 }
 
-/// What may be told.
+/// Kinds of events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum WebhookTopic {
-    /// That a hotspot was found, or is over.
+    /// A hotspot was found, or is over.
     Hotspot,
-    /// That a plan waits for somebody's word, or what became of one.
+    /// A plan waits for approval, or its status changed.
     Plan,
-    /// That a move has ended.
+    /// A migration waits for approval, or has ended.
     Move,
 }
 
-/// Hooks, at the most.
+/// Maximum number of hooks.
 const HOOKS_MAX: usize = 20;
 
 /// The first invalid value, with its key.
 pub(super) fn check(hooks: &[Webhook]) -> Result<(), (&'static str, String)> {
     if hooks.len() > HOOKS_MAX {
-        return Err(("webhooks", format!("there are more than {HOOKS_MAX}")));
+        return Err(("webhooks", format!("must be at most {HOOKS_MAX}")));
     }
     for hook in hooks {
         if !super::validate::is_http(&hook.url) {
@@ -48,7 +47,7 @@ pub(super) fn check(hooks: &[Webhook]) -> Result<(), (&'static str, String)> {
                 .is_some_and(|rest| !rest.is_empty())
         });
         if !named {
-            let message = "must say where the secret is: env:NAME or file:PATH".to_owned();
+            let message = "must be env:NAME or file:PATH".to_owned();
             return Err(("webhooks.secret", message));
         }
     }

@@ -1,28 +1,26 @@
-//! How much is voted, and what a shard is taken to manage. Everything is a
-//! share of one number, so that the story is the same on a fast machine and on
-//! a slow one: the shard with the favourites is at a third of what it can
-//! do, the crowd alone brings three fifths, and any other shard has room for
-//! the crowd.
+//! The vote rates, and the rated capacity of a shard. Everything is a share of one number, so that
+//! the story is the same on fast and slow machines: the shard with the favourites is at a third of
+//! its capacity, the crowd alone adds three fifths, and any other shard has room for the crowd.
 
 use std::time::Duration;
 
-/// A build that is not optimised does a tenth.
+/// A debug build handles a tenth.
 const SPEED: u64 = if cfg!(debug_assertions) { 1 } else { 10 };
 
-/// Votes a second that a shard is taken to manage. It could do far more: then
-/// no laptop could make it hot.
+/// Votes per second that a shard is rated at. Its real capacity is far higher; no laptop could make
+/// it hot.
 pub(super) const SHARD_VOTES: u64 = 100 * SPEED;
-/// Votes a second of those who vote now and then, on all shards together.
+/// Votes per second of the steady voters, on all shards together.
 pub(super) const PEOPLE_VOTES: u64 = 60 * SPEED;
-/// Of a hundred of them, so many are for the favourites, who are on one shard.
+/// Percentage of them for the favourites, which are on one shard.
 pub(super) const FAVOURITES_PERCENT: u64 = 40;
-/// Votes a second of the flash crowd.
+/// Votes per second of the flash crowd.
 pub(super) const CROWD_VOTES: u64 = 60 * SPEED;
-/// Bytes a second that a move may copy: slow enough to watch, and faster than
-/// the crowd votes.
+/// Bytes per second that a migration may copy: slow enough to watch, and faster than the crowd
+/// votes.
 pub(super) const COPY_BYTES: u64 = 6_144 * SPEED;
 
-/// How often one of `many` votes, so that all of them make `votes` a second.
+/// The interval of one of `many` voters that make `votes` per second together.
 pub(super) fn beat(many: usize, votes: u64) -> Duration {
     let micros = many as u64 * 1_000_000 / votes.max(1);
     Duration::from_micros(micros.max(1))

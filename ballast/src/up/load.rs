@@ -155,8 +155,7 @@ impl ProcessLoad {
         samples.into_values().collect()
     }
 
-    /// Which slices are where, for those that do nothing; and those that have
-    /// left a shard, which are told once more, with nothing.
+    /// Adds idle slices by their location; reports slices that left a shard once more, with size 0.
     fn follow(&mut self, any_moved: bool, sample: &mut LoadSample) {
         let empty = BTreeSet::new();
         for shard in &mut sample.shards {
@@ -192,8 +191,8 @@ impl ProcessLoad {
         self.stalls.retain(|shard, _| shards.contains(shard));
     }
 
-    /// The items with the most votes, with their lanes; and one item of each
-    /// poll that has many lanes though nobody votes on it.
+    /// The items with the most votes, with their lanes; and one item of each quiet poll with many
+    /// lanes.
     async fn items(&mut self, id: &ShardId, load: &RoutedLoad) -> Vec<ItemSample> {
         let Ok(shard) = self.shards.shard(id) else {
             return Vec::new();

@@ -103,31 +103,35 @@ impl LoadGauges {
         ] {
             registry.register(name, help, level.clone());
         }
+        gauges.register_latencies_and_tenants(registry);
+        gauges
+    }
+
+    fn register_latencies_and_tenants(&self, registry: &mut Registry) {
         registry.register(
             "load_latency_milliseconds",
             "Latency of the shard's calls in the last short window",
-            gauges.latency.clone(),
+            self.latency.clone(),
         );
         for (name, help, level) in [
             (
                 "load_tenant_heat",
                 "Share of its shard that a tenant uses, 0 to 1; the 20 hottest",
-                &gauges.tenant_heat,
+                &self.tenant_heat,
             ),
             (
                 "load_tenant_votes_per_second",
                 "Votes of a tenant; the 20 hottest",
-                &gauges.tenant_votes,
+                &self.tenant_votes,
             ),
             (
                 "load_tenant_queries_per_second",
                 "Queries of a tenant; the 20 hottest",
-                &gauges.tenant_queries,
+                &self.tenant_queries,
             ),
         ] {
             registry.register(name, help, level.clone());
         }
-        gauges
     }
 
     /// Updates the gauges from the load monitor.

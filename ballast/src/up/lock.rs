@@ -1,7 +1,7 @@
 //! One process per data directory.
 //!
-//! The lock is the operating system's and ends with the process, however it
-//! ends; the pid in the file is there to be named to whoever comes second.
+//! The operating system's file lock ends with the process in every case. The pid in the file is for
+//! the error message of a second process.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
 use std::io::{Read, Seek, Write};
@@ -11,11 +11,11 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 
-/// How often another process is waited for, and how long each time: one second.
+/// Retries while another process ends, and the delay between them: one second in total.
 const TRIES: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(50);
 
-/// A data directory that is ours alone.
+/// A data directory locked by this process.
 pub(crate) struct DataDir {
     path: PathBuf,
     /// Held, not read: dropping it unlocks.
@@ -23,9 +23,9 @@ pub(crate) struct DataDir {
 }
 
 impl DataDir {
-    /// Makes the directory if need be and locks it.
+    /// Creates the directory if necessary and locks it.
     pub(crate) fn take(directory: &Path) -> anyhow::Result<Self> {
-        // For its owner only: hashes and the audit log are in it.
+        // Only its owner may read it: it holds hashes and the audit log.
         DirBuilder::new()
             .recursive(true)
             .mode(0o700)
@@ -35,7 +35,7 @@ impl DataDir {
             .with_context(|| format!("find the data directory {}", directory.display()))?;
         if path.join(crate::backup::RESTORING).exists() {
             bail!(
-                "{} is half restored: the restore did not end; empty the directory and restore again",
+                "{} is incomplete: a restore did not finish; empty the directory and restore again",
                 path.display()
             );
         }
@@ -53,7 +53,7 @@ impl DataDir {
                 let mut pid = String::new();
                 let _ = file.read_to_string(&mut pid);
                 bail!(
-                    "the data directory {} is in use by process {}; stop that one, or choose another with --data-dir",
+                    "the data directory {} is in use by process {}; stop that process, or choose another directory with --data-dir",
                     path.display(),
                     pid.trim()
                 );
@@ -68,18 +68,15 @@ impl DataDir {
         Ok(Self { path, _file: file })
     }
 
-    /// Where it is, absolute.
+    /// Its absolute path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Locks it, and waits a moment for whoever is about to end: one that was killed has
-/// its locks until the system has taken everything away from it.
-#[allow(
-    clippy::disallowed_methods,
-    reason = "nothing runs yet that would have to wait"
-)]
+/// Locks the file, with retries: a killed process keeps its locks until the system has cleaned it
+/// up.
+#[allow(clippy::disallowed_methods, reason = "no other task runs yet")]
 fn locked(file: &File) -> Result<(), TryLockError> {
     for _ in 0..TRIES {
         match file.try_lock() {

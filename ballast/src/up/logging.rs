@@ -1,5 +1,5 @@
-//! Logs, always to stderr, and traces, to a collector if one is named. What
-//! is logged can be changed while running.
+//! Logs, always to stderr, and traces, to a collector if one is configured. The log filter can be
+//! reloaded.
 
 use std::io::IsTerminal;
 
@@ -11,7 +11,7 @@ use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 use super::traces::TraceExporter;
 use crate::config::{Config, Log, LogFormat};
 
-/// The way to change what is logged, and the traces to end at the end.
+/// The reloadable log filter, and the trace exporter.
 pub(crate) struct Logging {
     filter: reload::Handle<EnvFilter, Registry>,
     /// Trace export.
@@ -42,7 +42,7 @@ impl Logging {
         })
     }
 
-    /// Changes what is logged.
+    /// Replaces the log filter.
     pub(crate) fn reload(&self, log: &Log) -> anyhow::Result<()> {
         self.filter.reload(filter(log)?)?;
         Ok(())

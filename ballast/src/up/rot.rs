@@ -1,10 +1,8 @@
-//! A fault on purpose: rows that rot behind their shard's back, for tests of
-//! processes. Built with the feature `faults` alone, and at work only if the
-//! environment has `BALLAST_ROWS_ROT`.
+//! A planted fault for process tests: corrupts rows without the shard's knowledge. Built only with
+//! the feature `faults`, and active only if the environment has `BALLAST_ROWS_ROT`.
 //!
-//! Whoever puts a file `rot` into a shard's directory with `TENANT SLICE POLL
-//! VOTER` in it has that voter's row rot as soon as it is there; then the file
-//! is removed.
+//! A file `rot` with `TENANT SLICE POLL VOTER` in a shard's directory corrupts that voter's row as
+//! soon as it exists; then the file is removed.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -19,7 +17,7 @@ use super::shards::LocalShards;
 const LOOK: Duration = Duration::from_millis(5);
 const FILE: &str = "rot";
 
-/// Has rows rot until it is dropped.
+/// Corrupts rows until it is dropped.
 pub(crate) async fn watch(shards: Arc<LocalShards>) {
     if std::env::var_os("BALLAST_ROWS_ROT").is_none() {
         return;

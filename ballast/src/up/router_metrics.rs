@@ -8,7 +8,7 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::{Registry, Unit};
 
-/// What became of a request that had to wait, or what was found: a few words.
+/// The result of a held request or of a dual read: a few values.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct ResultLabels {
     result: &'static str,
@@ -17,7 +17,7 @@ struct ResultLabels {
 type Results = Family<ResultLabels, Counter>;
 type Seconds = Counter<f64, std::sync::atomic::AtomicU64>;
 
-/// The router's own counts, as of the last look.
+/// The router's counts, as of the last scrape.
 #[derive(Clone)]
 pub(super) struct RouterCounters {
     held: Results,
@@ -36,23 +36,23 @@ impl RouterCounters {
         };
         registry.register(
             "held_requests",
-            "Requests that had to wait for their shard",
+            "Requests that were held",
             counters.held.clone(),
         );
         registry.register_with_unit(
             "held",
-            "How long requests waited for their shard; not part of their duration",
+            "Time that requests were held; not part of their duration",
             Unit::Seconds,
             counters.held_seconds.clone(),
         );
         registry.register(
             "dual_reads",
-            "Reads of both sides of a move; any straggler or difference is an incident",
+            "Reads of both shards of a migration; any straggler or difference is an incident",
             counters.dual_reads.clone(),
         );
         registry.register(
             "epochs_ahead",
-            "Times a shard was found to know a later epoch than the registry: any is an incident",
+            "Times a shard had a later epoch than the registry: any is an incident",
             counters.epochs_ahead.clone(),
         );
         counters

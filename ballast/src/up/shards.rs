@@ -1,11 +1,11 @@
-//! The shards of this process: those the registry names with a `file:` URL.
+//! The shards of this process: those in the registry with a `file:` URL.
 //!
 //! ```text
 //!   registry's feed ──► a shard is new ──► opened on a thread of its own
 //!                       a shard is gone ─► closed
 //! ```
-//! A shard that is being opened, or could not be, answers "not now" and is
-//! tried again; the others serve meanwhile.
+//! A shard that is being opened, or failed to open, is unavailable and retried; the others keep
+//! serving.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -23,10 +23,10 @@ use ballast_vote_shard::embedded::{EmbeddedShard, ShardOptions};
 use ballast_vote_shard::{ShardDirectory, ShardError, ShardResult, ShardUsage, VoteShard};
 use tokio::sync::watch;
 
-/// How long to wait before something that failed is tried again.
+/// Delay before a retry.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// The shards that are open here.
+/// The open shards of this process.
 pub(crate) struct LocalShards {
     data_dir: PathBuf,
     options: ShardOptions,
@@ -34,13 +34,13 @@ pub(crate) struct LocalShards {
     entropy: Arc<dyn Entropy>,
     known: KnownShards,
     slots: RwLock<HashMap<ShardId, Slot>>,
-    /// Whether every shard that is known was tried.
+    /// Whether every known shard was opened or failed.
     tried: watch::Sender<bool>,
-    /// Whether the registry was asked which there are.
+    /// Whether the list of shards was loaded.
     looked: AtomicBool,
 }
 
-/// What has become of a shard.
+/// The state of a shard.
 #[derive(Clone)]
 enum Slot {
     Starting,
@@ -49,7 +49,7 @@ enum Slot {
 }
 
 impl LocalShards {
-    /// None yet.
+    /// Starts without shards.
     pub(crate) fn new(
         data_dir: &Path,
         options: ShardOptions,
@@ -68,22 +68,22 @@ impl LocalShards {
         }
     }
 
-    /// Returns once every shard was tried, or after a while: one that takes
-    /// long to recover keeps nobody waiting who does not need it.
+    /// Waits until every shard was opened or failed, with a timeout: one slow recovery must not
+    /// delay the start.
     pub(crate) async fn tried(&self) {
         let mut tried = self.tried.subscribe();
         let all = tried.wait_for(|tried| *tried);
         let _ = tokio::time::timeout(PATIENCE, all).await;
     }
 
-    /// Notes whether every shard was tried.
+    /// Updates whether every shard was opened or failed.
     fn note_tried(&self) {
         let starting = |slot: &Slot| matches!(slot, Slot::Starting);
         let tried = !self.read().values().any(starting);
         self.tried.send_replace(tried);
     }
 
-    /// Opens and closes shards as the registry says, until it is dropped.
+    /// Opens and closes shards to match the registry, until it is dropped.
     pub(crate) async fn follow(self: Arc<Self>, registry: Arc<dyn Registry>) {
         let mut revision = None;
         loop {
@@ -97,8 +97,7 @@ impl LocalShards {
         }
     }
 
-    /// Waits for a change and acts on it. Shards that failed are tried again
-    /// after a while even without one.
+    /// Waits for a change and acts on it. Failed shards are retried even without one.
     async fn round(
         self: &Arc<Self>,
         registry: &Arc<dyn Registry>,
@@ -125,7 +124,7 @@ impl LocalShards {
             .extract_if(|id, _| !wanted.contains_key(id))
             .map(|(_, slot)| slot)
             .collect();
-        // Closing one writes and waits: not here, and not under the lock.
+        // Closing a shard writes and blocks: do it on another thread, without the lock.
         tokio::task::spawn_blocking(move || drop(gone));
         self.known.forget_others(&wanted);
         for (id, url) in wanted {
@@ -187,8 +186,7 @@ impl LocalShards {
                 Slot::Failed(why)
             }
         };
-        // Unless it left the fleet meanwhile: then it is closed again, when the
-        // lock is free.
+        // If it left the fleet meanwhile, close it again after releasing the lock.
         let mut slots = self.write();
         if let Some(starting) = slots.get_mut(&id) {
             *starting = slot;
@@ -210,7 +208,7 @@ impl LocalShards {
         self.read().values().any(failed)
     }
 
-    /// How full every shard is, and whether it works.
+    /// The usage of every shard, and whether it works.
     pub(crate) async fn usages(&self) -> Vec<(ShardId, ShardUsage)> {
         let mut slots: Vec<_> = self.read().clone().into_iter().collect();
         slots.sort_by(|(one, _), (two, _)| one.cmp(two));
@@ -218,7 +216,7 @@ impl LocalShards {
         for (id, slot) in slots {
             let away = |why: String| ShardUsage {
                 trouble: Some(why),
-                ..Usage::default()
+                ..ShardUsage::default()
             };
             let usage = match slot {
                 Slot::Starting => away("it is starting".to_owned()),
@@ -230,7 +228,7 @@ impl LocalShards {
         usages
     }
 
-    /// The shards that are open, and where they are.
+    /// The open shards and their directories.
     #[cfg(feature = "faults")]
     pub(crate) fn open_here(&self) -> Vec<(PathBuf, Arc<EmbeddedShard>)> {
         let slots = self.read();
@@ -243,7 +241,7 @@ impl LocalShards {
             .collect()
     }
 
-    /// Closes all of them: what was gathered is still written.
+    /// Closes all shards; pending writes are completed.
     pub(crate) async fn close(self: Arc<Self>) {
         let slots = std::mem::take(&mut *self.write());
         let _ = tokio::task::spawn_blocking(move || drop(slots)).await;

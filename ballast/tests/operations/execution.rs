@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use crate::support::process::ballast;
-use crate::support::{Ended, Instance, Process, eventually};
+use crate::support::{Instance, Process, ProcessExit, eventually};
 use serde_json::{Value, json};
 
 /// Passes, chooses by `$.n`, and rests for `$.rest` seconds.
@@ -41,13 +41,15 @@ fn command(it: &Instance, arguments: &[&str]) -> Command {
     command
 }
 
-async fn run(it: &Instance, arguments: &[&str]) -> Ended {
-    Process::spawn(&mut command(it, arguments)).ended().await
+async fn run(it: &Instance, arguments: &[&str]) -> ProcessExit {
+    Process::spawn(&mut command(it, arguments))
+        .wait_for_end()
+        .await
 }
 
 /// Runs a command that must do what it should, and returns what it printed.
 #[track_caller]
-fn good(ended: Ended) -> String {
+fn good(ended: ProcessExit) -> String {
     assert_eq!(ended.code, Some(0), "{ended:?}");
     ended.stdout
 }
@@ -193,9 +195,9 @@ async fn an_execution_is_watched_paused_and_answered() {
         "{\"yes\": 1}",
     ];
     good(run(&it, &yes).await);
-    let seen = watch.ended().await;
+    let seen = watch.wait_for_end().await;
     assert!(good(seen).ends_with("{\"yes\":1}\n"));
-    let lines = good(documents.ended().await);
+    let lines = good(documents.wait_for_end().await);
     let last = document(lines.lines().last().unwrap());
     assert_eq!(last["output"], json!({"yes": 1}));
     assert!(
@@ -227,7 +229,7 @@ async fn an_execution_is_watched_paused_and_answered() {
         "too dear",
     ];
     good(run(&it, &no).await);
-    let denied = watch.ended().await;
+    let denied = watch.wait_for_end().await;
     assert_eq!(denied.code, Some(1), "{denied:?}");
     assert!(denied.stdout.contains("left Ask, which failed: Denied"));
     assert!(denied.stdout.contains("too dear"), "{}", denied.stdout);
@@ -239,7 +241,7 @@ async fn an_execution_is_watched_paused_and_answered() {
     let cancel = ["execution", "cancel", "approving:c", "--cause", "a mistake"];
     let told = good(run(&it, &cancel).await);
     assert!(told.contains("ABORTED"), "{told}");
-    let ended = documents.ended().await;
+    let ended = documents.wait_for_end().await;
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(
         document(ended.stdout.lines().last().unwrap())["cause"],
@@ -285,10 +287,10 @@ async fn a_watch_sees_an_execution_go_on_after_kill_9() {
     it.kill9();
     printed(&watch, "connection lost, reconnecting").await;
     let it = it.restart().await;
-    let documents = documents.ended().await;
+    let documents = documents.wait_for_end().await;
     let lost = document(documents.stderr.lines().next().unwrap());
     assert_eq!(lost["code"], "connection-lost", "{documents:?}");
-    let seen = good(watch.ended().await);
+    let seen = good(watch.wait_for_end().await);
     assert!(seen.contains("choosing:one started"), "{seen}");
     let place = |what: &str| seen.find(what).unwrap_or_else(|| panic!("{what}: {seen}"));
     assert!(place("entered Rest") < place("connection lost"));
@@ -296,7 +298,7 @@ async fn a_watch_sees_an_execution_go_on_after_kill_9() {
     assert!(place("reconnected") < place("left Rest"));
     assert!(place("left Rest") < place("SUCCEEDED after"), "{seen}");
     assert_eq!(
-        document(&good(silent.ended().await)),
+        document(&good(silent.wait_for_end().await)),
         json!({"rested": true})
     );
     let history = ["execution", "history", "choosing:one", "--all", "--json"];
@@ -323,19 +325,19 @@ async fn a_watch_outlives_a_restart_but_not_a_token_that_is_revoked() {
     let revoked = ["token", "revoke", &token_id];
     good(run(&it, &revoked).await);
     it.process().signal("TERM");
-    it.process().ended().await;
+    it.process().wait_for_end().await;
     for process in [&watching, &viewing, &impatient] {
         printed(process, "connection lost, reconnecting").await;
     }
-    assert_eq!(impatient.ended().await.code, Some(3));
+    assert_eq!(impatient.wait_for_end().await.code, Some(3));
     let it = it.restart().await;
-    let refused = viewing.ended().await;
+    let refused = viewing.wait_for_end().await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("credential"), "{refused:?}");
     printed(&watching, "reconnected").await;
     let yes = ["execution", "signal", "approving:one", "--output", "1"];
     good(run(&it, &yes).await);
-    assert!(good(watching.ended().await).contains("SUCCEEDED"));
+    assert!(good(watching.wait_for_end().await).contains("SUCCEEDED"));
 }
 
 #[tokio::test]
@@ -351,7 +353,7 @@ async fn without_an_instance_there_are_still_the_workflows_of_ballast() {
     };
     // Nobody listens on the port that nobody may listen on.
     for mut process in [list(None), list(Some("http://127.0.0.1:1/admin/v1"))] {
-        let ended = process.ended().await;
+        let ended = process.wait_for_end().await;
         assert!(ended.stderr.contains("no instance answered"), "{ended:?}");
         assert!(good(ended).contains("move-tenant"));
     }
@@ -360,5 +362,8 @@ async fn without_an_instance_there_are_still_the_workflows_of_ballast() {
     start
         .env("BALLAST_URL", "http://127.0.0.1:1")
         .env("BALLAST_TOKEN", "x");
-    assert_eq!(Process::spawn(&mut start).ended().await.code, Some(3));
+    assert_eq!(
+        Process::spawn(&mut start).wait_for_end().await.code,
+        Some(3)
+    );
 }

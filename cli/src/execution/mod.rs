@@ -339,10 +339,10 @@ async fn show_history(
 pub(crate) async fn fetch_definition(
     client: &Client,
     id: &str,
-) -> Result<language::DefinitionBody, CliError> {
+) -> Result<language::Definition, CliError> {
     let request = Request::get(&["executions", id, "definition"]);
     let body: DefinitionBody = client.send(request).await?.read()?;
-    language::DefinitionBody::parse(&body.definition.to_string()).map_err(|problems| {
+    language::Definition::parse(&body.definition.to_string()).map_err(|problems| {
         let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
         CliError::local(format!(
             "this version of ballast cannot draw the definition: {}",

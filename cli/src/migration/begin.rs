@@ -54,7 +54,7 @@ impl MoveArgs {
             .with("toShardID", Some(&self.to))
             .with("fromShardID", self.from.as_ref())
             .with("slice", self.slice)
-            .with("windowMs", self.window.and_then(Window::ms))
+            .with("windowMs", self.window.and_then(Window::milliseconds))
             .with("sync", self.window.and_then(Window::sync))
             .with("maxPauseMs", self.max_pause.map(whole_milliseconds))
             .with("dryRun", self.dry_run.then_some(true))

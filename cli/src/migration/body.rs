@@ -1,6 +1,6 @@
 //! The parts of the API's migration bodies that the views show.
 
-use ballast_domain::migration::{self, Price, Status, Terms};
+use ballast_domain::migration::{self, MigrationEstimate, MigrationStatus, MigrationTerms};
 use serde::Deserialize;
 
 /// A migration.
@@ -11,7 +11,7 @@ pub(crate) struct MigrationBody {
     pub(crate) record: migration::Migration,
     #[serde(default)]
     pub(crate) version: u64,
-    pub(crate) status: Status,
+    pub(crate) status: MigrationStatus,
     /// The workflow state that it is in, or ended in.
     pub(crate) phase: String,
     pub(crate) pause_ms: Option<u64>,
@@ -51,8 +51,8 @@ pub(crate) struct MovePlanBody {
     pub(crate) from: String,
     #[serde(rename = "toShardID")]
     pub(crate) to: String,
-    pub(crate) terms: Terms,
-    pub(crate) price: Price,
+    pub(crate) terms: MigrationTerms,
+    pub(crate) price: MigrationEstimate,
     pub(crate) actions: Vec<PlannedAction>,
 }
 

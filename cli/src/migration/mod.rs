@@ -165,7 +165,7 @@ enum MigrationStatusFilter {
 
 impl MigrationStatusFilter {
     fn name(self) -> &'static str {
-        use ballast_domain::migration::Status as Known;
+        use ballast_domain::migration::MigrationStatus as Known;
         match self {
             Self::Running => Known::Running.name(),
             Self::Waiting => Known::Waiting.name(),

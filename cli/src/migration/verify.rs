@@ -117,7 +117,7 @@ mod tests {
     }
 
     fn given() -> Value {
-        serde_json::to_value(notary().sign(example())).unwrap()
+        serde_json::to_value(notary().sign(example_certificate())).unwrap()
     }
 
     fn refused(value: &Value) -> String {
@@ -190,7 +190,7 @@ mod tests {
         let mut changed = given();
         changed["votes"]["lost"] = json!(0);
         refused(&changed);
-        let mut without = example();
+        let mut without = example_certificate();
         without.reason = None;
         let mut changed = serde_json::to_value(notary().sign(without)).unwrap();
         changed["reason"] = Value::Null;
@@ -208,7 +208,7 @@ mod tests {
         // One who signs it anew is found out by the key.
         let forged = CertificateSigner::from_seed(&[8; 32])
             .unwrap()
-            .sign(example());
+            .sign(example_certificate());
         let forged = serde_json::to_string(&forged).unwrap();
         assert!(check_certificate(&forged, None).is_ok());
         assert!(check_certificate(&forged, Some(&notary().public_key())).is_err());

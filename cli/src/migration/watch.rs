@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use ballast_domain::migration::Status;
+use ballast_domain::migration::MigrationStatus;
 use tokio::sync::mpsc;
 
 use super::body::MigrationBody;
@@ -157,7 +157,7 @@ impl MigrationWatch {
             screen.data(format!("{gap}{ended}").as_bytes())?;
         }
         Ok(match migration.status {
-            Status::Completed => CommandOutcome::Done,
+            MigrationStatus::Completed => CommandOutcome::Done,
             _ => CommandOutcome::Negative,
         })
     }

@@ -18,7 +18,7 @@ pub(crate) struct Window {
 
 impl Window {
     /// The length in milliseconds; `None` means the server's default.
-    pub(crate) fn whole_milliseconds(self) -> Option<u64> {
+    pub(crate) fn milliseconds(self) -> Option<u64> {
         self.time.map(whole_milliseconds)
     }
 

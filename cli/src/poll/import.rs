@@ -17,6 +17,7 @@ use super::files::{self, VoteRow};
 use crate::client::{Client, Request};
 use crate::failure::{CliError, CommandOutcome};
 use crate::output::Screen;
+use crate::table::count_noun;
 use crate::view::polls::{self, LanesBody};
 
 /// Votes per request.
@@ -300,7 +301,7 @@ fn find_problems(lanes: &LanesBody, wanted: Option<&[u64]>, cast: &CastSummary) 
         }
     }
     for (code, count) in &cast.refused {
-        problems.push(format!("{count} votes were refused: {code}"));
+        problems.push(format!("{} refused: {code}", count_noun(*count, "vote")));
     }
     problems
 }

@@ -7,7 +7,7 @@ mod import;
 use std::path::PathBuf;
 
 use ballast_domain::bounds::PAGE_ITEMS_MAX;
-use ballast_domain::poll::lanes::Cause;
+use ballast_domain::poll::lanes::ImbalanceCause;
 use clap::{Args, Subcommand};
 
 use super::args::{JsonFields, PagingArgs};
@@ -206,7 +206,8 @@ impl PollCommand {
                 let reply = key.client(globals)?.send(request).await?;
                 view::show(screen, &reply, polls::lanes_table)?;
                 let report: polls::LanesBody = reply.read()?;
-                let odd = |item: &polls::ItemLanes| item.spread.cause == Some(Cause::Unknown);
+                let odd =
+                    |item: &polls::ItemLanes| item.spread.cause == Some(ImbalanceCause::Unknown);
                 if report.items.iter().any(odd) {
                     return Ok(CommandOutcome::Negative);
                 }

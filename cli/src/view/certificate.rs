@@ -1,4 +1,4 @@
-//! Certificates of moves, for people.
+//! Renders certificates of migrations.
 
 use ballast_domain::ShardId;
 use ballast_domain::certificate::{AcceptedLoss, Certificate, SignedCertificate, VoteProof};
@@ -7,10 +7,10 @@ use crate::output::Screen;
 use crate::table::{self, count_noun, format_number, sanitize};
 use crate::time::format_exact;
 
-/// How many digits of a digest tell it from another at a glance.
+/// Digits of a digest to show.
 const DIGEST_CHARS: usize = 16;
 
-/// So many milliseconds, in a unit that people use.
+/// Formats milliseconds in a suitable unit.
 pub(crate) fn format_milliseconds(ms: u64) -> String {
     match ms {
         0..1_000 => format!("{ms} ms"),
@@ -27,7 +27,7 @@ pub(crate) fn count_times(count: u64) -> String {
     }
 }
 
-/// What a certificate proves, in words.
+/// Describes what a certificate proves.
 pub(crate) fn describe_certificate(screen: &Screen, signed: &SignedCertificate) -> String {
     let it = &signed.certificate;
     let headline = format!(
@@ -88,7 +88,7 @@ fn describe_slice(it: &Certificate) -> String {
     }
 }
 
-/// What is proved of the way from one shard to another.
+/// The proved vote counts of one direction.
 fn describe_votes(proved: Option<&VoteProof>, from: &ShardId, to: &ShardId) -> Option<String> {
     let votes = proved?;
     let polls = match votes.polls {
@@ -103,7 +103,7 @@ fn describe_votes(proved: Option<&VoteProof>, from: &ShardId, to: &ShardId) -> O
     ))
 }
 
-/// What was given up, if that was acknowledged, or was not.
+/// The votes given up, in a window that was synchronous or not.
 fn describe_loss(it: &Certificate, synced: bool) -> Option<String> {
     let lost = it.given_up.as_ref().filter(|lost| lost.synced == synced);
     lost.map(describe_given_up)
@@ -142,7 +142,7 @@ fn describe_digests(proved: Option<&VoteProof>) -> Option<String> {
 }
 
 fn describe_copied(it: &Certificate) -> String {
-    // What streamed back is not counted.
+    // Rows streamed back are not counted.
     let there = match it.votes_back {
         Some(_) => " there",
         None => "",
@@ -163,7 +163,7 @@ fn describe_comparisons(it: &Certificate) -> String {
     )
 }
 
-/// That a certificate is what was signed.
+/// Describes a verified certificate.
 pub(crate) fn describe_verified(
     screen: &Screen,
     signed: &SignedCertificate,
@@ -218,12 +218,12 @@ mod tests {
         let screen = Screen::plain();
         let completed = describe_verified(&screen, &signed(example_certificate()), true);
         let mut cancelled = example_certificate();
-        cancelled.status = ballast_domain::migration::Status::Cancelled;
+        cancelled.status = ballast_domain::migration::MigrationStatus::Cancelled;
         (cancelled.votes, cancelled.cut_over_at, cancelled.pause_ms) = (None, None, None);
         cancelled.duration_ms = 845;
         let cancelled = describe_verified(&screen, &signed(cancelled), false);
         let mut lost = example_certificate();
-        lost.status = ballast_domain::migration::Status::Reversed;
+        lost.status = ballast_domain::migration::MigrationStatus::Reversed;
         lost.given_up = serde_json::from_value(serde_json::json!({
             "shardID": "shard-3", "actor": {"type": "token", "name": "ann", "tokenID": "tok-2"},
             "reason": "its disk is dead", "acceptedAt": "2026-11-16T09:29:50Z",

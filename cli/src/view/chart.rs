@@ -1,4 +1,4 @@
-//! Bars: shards by score, drawn with blocks.
+//! Draws bars of shard scores with block characters.
 
 use crate::output::Screen;
 
@@ -7,25 +7,25 @@ pub(crate) struct Bar {
     pub(crate) name: String,
     pub(crate) value: f64,
     pub(crate) kind: BarKind,
-    /// What is to be said beside it.
+    /// Notes next to the bar.
     pub(crate) notes: Vec<String>,
 }
 
 /// How a bar is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum BarKind {
-    /// The one that won.
+    /// The winner.
     Winner,
-    /// One that could have won.
+    /// A candidate.
     Rival,
-    /// One that could not.
+    /// A vetoed shard.
     Out,
 }
 
 const NAME_CHARS_MAX: usize = 24;
 
-/// Draws bars of the same scale, in `screen.width` columns. A bar that could
-/// not win is drawn to the same scale and may be cut by the edge.
+/// Draws bars to a common scale, in `screen.width` columns. A vetoed bar uses the same scale and
+/// may be cut off.
 pub(crate) fn draw_bars(screen: &Screen, bars: &[Bar]) -> String {
     let scale = bars
         .iter()
@@ -43,7 +43,7 @@ pub(crate) fn draw_bars(screen: &Screen, bars: &[Bar]) -> String {
     let width = (screen.width / 3).clamp(8, 36);
     let indent = 2 + 2 + name_width + 2;
     let mut lines = Vec::new();
-    for (bar, format_score) in bars.iter().zip(&values) {
+    for (bar, value) in bars.iter().zip(&values) {
         let mark = if bar.kind == BarKind::Winner {
             "▶"
         } else {
@@ -90,7 +90,7 @@ fn truncate_name(name: &str) -> String {
     format!("{kept}…")
 }
 
-/// A score: more digits for small ones.
+/// Formats a score; small ones get more digits.
 pub(crate) fn format_score(value: f64) -> String {
     match value.abs() {
         small if small < 0.1 && small > 0.0 => format!("{value:.4}"),
@@ -120,7 +120,7 @@ fn bar_blocks(share: f64, width: usize, kind: BarKind) -> String {
     format!("{drawn:width$}")
 }
 
-/// Words in lines of at most `width` characters.
+/// Wraps words into lines of at most `width` characters.
 pub(crate) fn wrap_words(text: &str, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in text.split_whitespace() {

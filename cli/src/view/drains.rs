@@ -1,6 +1,6 @@
-//! Many moves at once, for people.
+//! Renders drains and rebalances.
 
-use ballast_domain::migration::Price;
+use ballast_domain::migration::MigrationEstimate;
 use serde::Deserialize;
 
 use super::certificate::format_milliseconds;
@@ -20,13 +20,13 @@ pub(crate) struct DrainBody {
 }
 
 impl DrainBody {
-    /// Whether there is anything to call off.
+    /// Whether a drain is running.
     pub(crate) fn is_running(&self) -> bool {
         self.status != "no"
     }
 }
 
-/// What would bring every shard under its limits.
+/// The plan that brings every shard under its limits.
 #[derive(Debug, Deserialize)]
 pub(crate) struct RebalanceBody {
     #[serde(rename = "planID")]
@@ -49,7 +49,7 @@ struct DrainPlan {
     stuck_total: u64,
     moving_total: u64,
     more: bool,
-    price: Price,
+    price: MigrationEstimate,
 }
 
 #[derive(Debug, Deserialize)]
@@ -89,16 +89,16 @@ fn table(screen: &Screen, plan: &DrainPlan) -> String {
     text
 }
 
-/// The sum of it all.
+/// Summarises a plan.
 fn summarize_plan(plan: &DrainPlan) -> String {
     let price = &plan.price;
     let mut text = format!(
         "{} to move: {}, {}, about {}; {} of copying in total, write pause {} ms each",
-        count_slices(plan.moves_total),
+        count_slices(plan, plan.moves_total),
         count_noun(price.polls, "poll"),
         count_noun(price.rows, "row"),
         count_noun(price.bytes, "byte"),
-        took(price.duration_ms),
+        format_milliseconds(price.duration_ms),
         format_number(price.pause_ms)
     );
     if plan.stuck_total > 0 {
@@ -113,8 +113,10 @@ fn summarize_plan(plan: &DrainPlan) -> String {
     text
 }
 
-fn count_slices(count: u64) -> String {
-    count_noun(count, "slice")
+/// Counts tenants, or slices if a tenant of the plan is split.
+fn count_slices(plan: &DrainPlan, count: u64) -> String {
+    let is_split = plan.slices.iter().any(|planned| planned.slice > 0);
+    count_noun(count, if is_split { "slice" } else { "tenant" })
 }
 
 fn describe_plan(screen: &Screen, headline: &str, plan: &DrainPlan) -> String {
@@ -126,7 +128,7 @@ fn describe_plan(screen: &Screen, headline: &str, plan: &DrainPlan) -> String {
     parts.join("\n")
 }
 
-/// What would be moved off a shard.
+/// The plan of a drain.
 pub(crate) fn describe_drain_plan(screen: &Screen, drain: &DrainBody) -> String {
     if drain.slices_left == 0 && drain.leaving == 0 {
         let shard = sanitize(&drain.shard_id);
@@ -136,7 +138,7 @@ pub(crate) fn describe_drain_plan(screen: &Screen, drain: &DrainBody) -> String 
     describe_plan(screen, &headline, &drain.plan)
 }
 
-/// That a shard is being emptied.
+/// Describes a running drain.
 pub(crate) fn describe_draining(_: &Screen, drain: &DrainBody) -> String {
     format!(
         "{} is draining: {}",
@@ -145,11 +147,11 @@ pub(crate) fn describe_draining(_: &Screen, drain: &DrainBody) -> String {
     )
 }
 
-/// How far the emptying of a shard is, in words.
+/// Describes the progress of a drain.
 pub(crate) fn describe_progress(drain: &DrainBody) -> String {
-    // Copies of moves that are not over count as slices, too.
-    let left = count_slices(drain.slices_left);
-    let kept = count_slices(drain.slices_left.saturating_sub(drain.leaving));
+    // Copies of running migrations count as slices, too.
+    let left = count_slices(&drain.plan, drain.slices_left);
+    let kept = count_slices(&drain.plan, drain.slices_left.saturating_sub(drain.leaving));
     let leaving = match drain.leaving {
         1 => "1 migration is running".to_owned(),
         moves => format!("{} migrations are running", format_number(moves)),
@@ -170,13 +172,13 @@ pub(crate) fn describe_progress(drain: &DrainBody) -> String {
     }
 }
 
-/// That there was nothing to call off.
+/// Describes a cancel without a drain.
 pub(crate) fn describe_nothing_to_cancel(_: &Screen, drain: &DrainBody) -> String {
     let shard = sanitize(&drain.shard_id);
     format!("{shard} has no drain to cancel")
 }
 
-/// That it was called off.
+/// Describes a cancelled drain.
 pub(crate) fn describe_cancelled(_: &Screen, drain: &DrainBody) -> String {
     let under_way = match drain.leaving {
         0 => "no migration is running".to_owned(),
@@ -188,16 +190,16 @@ pub(crate) fn describe_cancelled(_: &Screen, drain: &DrainBody) -> String {
             }
         ),
     };
-    // Copies of moves that are not over count as slices.
+    // Copies of running migrations count as slices.
     let kept = drain.slices_left.saturating_sub(drain.leaving);
     format!(
         "{} accepts slices again; {} stay, {under_way}",
         sanitize(&drain.shard_id),
-        count_slices(kept)
+        count_slices(&drain.plan, kept)
     )
 }
 
-/// What would be moved, and why.
+/// The plan of a rebalance.
 pub(crate) fn describe_rebalance_plan(screen: &Screen, body: &RebalanceBody) -> String {
     let headline = match (&body.plan_id, body.moves()) {
         (Some(id), _) => format!("{id} is running; remaining moves:"),
@@ -214,10 +216,10 @@ pub(crate) fn describe_rebalance_plan(screen: &Screen, body: &RebalanceBody) -> 
     )
 }
 
-/// That slices are being moved.
+/// Describes a started rebalance.
 pub(crate) fn describe_rebalancing(_: &Screen, body: &RebalanceBody) -> String {
     match &body.plan_id {
-        Some(id) => format!("{} moves {}", sanitize(id), count_slices(body.moves())),
+        Some(id) => format!("{} runs {}", sanitize(id), count_noun(body.moves(), "move")),
         None => "nothing to move".to_owned(),
     }
 }

@@ -1,4 +1,4 @@
-//! What was changed, for people: who, when, why, and from what to what.
+//! Renders audit events: who, when, why, and what changed.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::body::EventBody;
 use crate::output::Screen;
 use crate::table::{Table, moment};
 
-/// So much of a hash tells definitions apart.
+/// Characters of a hash to show.
 const HASH_CHARS: usize = 7;
 
 /// Many events.
@@ -27,7 +27,7 @@ pub(crate) fn event_table(screen: &Screen, events: &[EventBody]) -> String {
     table.render()
 }
 
-/// What it happened to; there is only one fleet.
+/// The changed record; the fleet has no id.
 fn event_subject(event: &EventBody) -> String {
     if event.kind == event.id {
         event.kind.clone()
@@ -36,8 +36,8 @@ fn event_subject(event: &EventBody) -> String {
     }
 }
 
-/// What it came to: how the thing differs now; but of what was asked of a
-/// workflow or an execution, the wish: it has nothing to do with the one before.
+/// The changed fields. For workflows and executions, the request itself: it is unrelated to the
+/// previous one.
 fn describe_change(event: &EventBody) -> String {
     let text = |field: &str| event.after.get(field).and_then(Value::as_str);
     match event.kind.as_str() {
@@ -55,7 +55,7 @@ fn describe_change(event: &EventBody) -> String {
     }
 }
 
-/// The fields that differ: `weight 1 → 2`, or only the name of a larger one.
+/// The changed fields: `weight 1 → 2`, or only the name of a large one.
 fn changed_fields(before: &Value, after: &Value) -> String {
     let (Value::Object(before), Value::Object(after)) = (before, after) else {
         return String::new();

@@ -1,4 +1,4 @@
-//! Executions, for people.
+//! Renders executions.
 
 use serde_json::Value;
 
@@ -9,12 +9,12 @@ use crate::output::Screen;
 use crate::table::{self, Table, format_number, moment, moment_long, sanitize};
 use crate::time::format_duration;
 
-/// How much of a value is shown before `--json` is the better way to read it.
+/// Characters of a value to show.
 const VALUE_CHARS_MAX: usize = 160;
-/// Positions that are told one by one.
+/// Positions to list one by one.
 const POSITIONS_MAX: usize = 10;
 
-/// A value on one line, its end left out if it is long.
+/// A value on one line, truncated if it is long.
 pub(crate) fn truncate_json(value: &Value, chars_max: usize) -> String {
     let text = value.to_string();
     if text.chars().count() <= chars_max {
@@ -38,7 +38,7 @@ fn status(screen: &Screen, execution: &Execution) -> String {
     }
 }
 
-/// The states it is in, in few words.
+/// Its current states, in few words.
 fn describe_positions(execution: &Execution) -> String {
     let places: Vec<String> = execution.position.iter().map(describe_place).collect();
     match places.as_slice() {
@@ -53,7 +53,7 @@ pub(crate) fn started_id(_: &Screen, execution: &Execution) -> String {
     sanitize(&execution.id)
 }
 
-/// One line on an execution of which something was wished.
+/// One line on a changed execution.
 pub(crate) fn summary_line(screen: &Screen, execution: &Execution) -> String {
     let mut line = format!(
         "{} is {}",
@@ -162,7 +162,7 @@ pub(crate) fn execution_facts(screen: &Screen, execution: &Execution) -> String 
         ("worker", execution.worker.clone()),
         ("definition", Some(execution.definition_hash.clone())),
     ]);
-    // The one that has colours of its own, which would be taken for dirt.
+    // Insert the status afterwards: `fact_list` would strip its colours.
     let text = table::fact_list(screen, &facts);
     let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let label = screen.dim(&format!("{:width$}", "status"));
@@ -183,7 +183,7 @@ pub(crate) fn render_output(screen: &Screen, execution: &Execution) -> String {
     pretty.unwrap_or_else(|| output.to_string())
 }
 
-/// What came of an execution: its output, or its error and cause.
+/// The result of an execution: its output, or its error and cause.
 pub(crate) fn describe_result(screen: &Screen, execution: &Execution) -> String {
     if execution.status == ExecutionStatus::Succeeded {
         return render_output(screen, execution);
@@ -196,7 +196,7 @@ pub(crate) fn describe_result(screen: &Screen, execution: &Execution) -> String 
     table::fact_list(screen, &[("error", error), ("cause", cause)])
 }
 
-/// How an execution ended, and what came of it.
+/// How an execution ended, and its result.
 pub(crate) fn describe_end(screen: &Screen, execution: &Execution) -> String {
     let took = format_duration(execution.elapsed_ms(screen.now));
     let (id, status) = (sanitize(&execution.id), status(screen, execution));

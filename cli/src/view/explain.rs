@@ -1,5 +1,5 @@
-//! Why a tenant is where it is, for people: a sentence, the shards as bars,
-//! the margin in words, and what would move it, with the command to copy.
+//! Renders a placement explanation: a sentence, the shards as bars, the margin in words, and
+//! changes that would move the tenant, with commands to copy.
 
 use ballast_domain::Timestamp;
 use ballast_domain::placement::{Explanation, ShardExplanation};
@@ -9,9 +9,9 @@ use super::chart::{self, Bar, BarKind};
 use crate::output::Screen;
 use crate::table::{moment_long, sanitize};
 
-/// How many shards are drawn before the rest is counted.
+/// Number of shards to draw; the rest is counted.
 const SHARDS_SHOWN: usize = 12;
-/// How many changes that would move it are listed.
+/// Number of changes to list.
 const CHANGES_SHOWN: usize = 6;
 
 /// The whole explanation.
@@ -127,7 +127,7 @@ fn shard_bar(told: &Explanation, shard: &ShardExplanation, past: bool) -> Bar {
     if shard.pressure == Pressure::Busy {
         notes.push("filling up".to_owned());
     }
-    // The usual weight says nothing.
+    // Omit the default weight.
     if shard.weight != 1.0 {
         notes.push(format!("weight {}", shard.weight));
     }
@@ -188,7 +188,7 @@ fn list_changes(screen: &Screen, told: &Explanation, past: bool, all: bool) -> S
         {
             lines.push(format!("  {} {part}", if place == 0 { "•" } else { " " }));
         }
-        // What is past cannot be commanded.
+        // A past explanation has no commands.
         if !change.command.is_empty() && !past {
             lines.push(format!("      {}", screen.cyan(&sanitize(&change.command))));
         }

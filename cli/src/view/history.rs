@@ -1,4 +1,4 @@
-//! The history of an execution, for people.
+//! Renders the history of an execution.
 
 use ballast_domain::Timestamp;
 use serde_json::Value;
@@ -8,7 +8,7 @@ use crate::execution::state_history::StateHistory;
 use crate::output::Screen;
 use crate::table::Table;
 
-/// How much of a detail is shown.
+/// Characters of a detail to show.
 const DETAIL_CHARS_MAX: usize = 60;
 
 /// Events, in the order given. On a terminal the times are those since the
@@ -49,7 +49,7 @@ fn event_time(screen: &Screen, started: Timestamp, at: Timestamp) -> String {
     format!("+{}.{:03} s", ms / 1_000, ms % 1_000)
 }
 
-/// What matters most of its details.
+/// The most important detail.
 fn event_detail(event: &HistoryEvent) -> String {
     let error = event.detail("error");
     match (error, event.detail("cause")) {
@@ -73,7 +73,7 @@ fn truncate(text: &str) -> String {
     if text.chars().count() <= DETAIL_CHARS_MAX {
         return text.to_owned();
     }
-    let kept: String = text.chars().apply(DETAIL_CHARS_MAX - 1).collect();
+    let kept: String = text.chars().take(DETAIL_CHARS_MAX - 1).collect();
     format!("{kept}…")
 }
 

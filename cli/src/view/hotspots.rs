@@ -1,4 +1,4 @@
-//! Hotspots and plans, for people.
+//! Renders hotspots and plans.
 
 use ballast_domain::Timestamp;
 use ballast_hotspot_detector::rules::test::RuleTestReport;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::output::Screen;
 use crate::table::{Table, moment, sanitize};
 
-/// A hotspot as the API tells it.
+/// A hotspot from the API.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct HotspotBody {
@@ -137,7 +137,7 @@ pub(crate) fn describe_inaction(screen: &Screen, it: &WhyNotBody) -> String {
     text
 }
 
-/// A plan as the API tells it.
+/// A plan from the API.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct PlanBody {
@@ -229,7 +229,7 @@ fn format_measure(measure: &str, value: f64) -> String {
     }
 }
 
-/// What was predicted beside what was measured.
+/// Predicted and measured load.
 fn describe_outcome(screen: &Screen, outcome: &Value) -> String {
     let mut table = Table::new(screen, &["shard", "measure", "#predicted", "#measured"]);
     let none = Vec::new();
@@ -254,12 +254,12 @@ fn describe_outcome(screen: &Screen, outcome: &Value) -> String {
     format!("{}\n{}{error}", screen.bold("Outcome"), table.render())
 }
 
-/// A plan after somebody's word.
+/// A plan after its approval or rejection.
 pub(crate) fn describe_decision(_: &Screen, plan: &PlanBody) -> String {
     format!("{} is {}", plan.plan_id, plan.status)
 }
 
-/// What rules found, for programs.
+/// What rules found, as JSON.
 pub(crate) fn report_json(report: &RuleTestReport) -> Value {
     let rules = report.rules.iter().map(|rule| {
         let firings = rule.firings.iter().map(|firing| {

@@ -1,4 +1,4 @@
-//! API keys, for people.
+//! Renders API keys.
 
 use ballast_domain::key::KeyMode;
 
@@ -8,7 +8,7 @@ use crate::failure::CliError;
 use crate::output::Screen;
 use crate::table::{self, Table, moment, moment_long, sanitize};
 
-/// A new key: the secret alone on stdout, what there is to know beside it.
+/// A new key: only the secret goes to stdout, everything else to stderr.
 pub(crate) fn show_secret(screen: &Screen, reply: &Reply) -> Result<(), CliError> {
     if screen.json {
         return screen.data(&reply.bytes);
@@ -76,7 +76,7 @@ pub(crate) fn key_table(screen: &Screen, keys: &[KeyBody]) -> String {
     table.render()
 }
 
-/// How often it is let through, while that is held back.
+/// The throttle of a key, while it lasts.
 fn describe_throttle(screen: &Screen, body: &KeyBody) -> Option<String> {
     let throttle = body.key.throttle.as_ref()?;
     let often = throttle.limit_at(screen.now)?;
@@ -115,7 +115,7 @@ pub(crate) fn key_facts(screen: &Screen, body: &KeyBody) -> String {
     )
 }
 
-/// One line on a key that was ended.
+/// One line on a revoked key.
 pub(crate) fn describe_revoked(_: &Screen, body: &KeyBody) -> String {
     format!(
         "key {} of {} is revoked",
@@ -123,7 +123,7 @@ pub(crate) fn describe_revoked(_: &Screen, body: &KeyBody) -> String {
     )
 }
 
-/// Whose a secret is, then all about it.
+/// The tenant of a secret, then all about its key.
 pub(crate) fn describe_identified(screen: &Screen, body: &KeyBody) -> String {
     let verdict = if body.status == "active" {
         screen.green("it works")

@@ -1,12 +1,12 @@
-//! What is used, for people.
+//! Renders load, usage and forecasts.
 
 use ballast_domain::Timestamp;
 use serde::Deserialize;
 
 use crate::output::Screen;
-use crate::table::{Table, moment, sanitize};
+use crate::table::{Table, count_noun, moment, sanitize};
 
-/// As `GET /load` answers.
+/// The body of `GET /load`.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct LoadBody {
@@ -62,11 +62,29 @@ struct Latency {
     p99: f64,
 }
 
-/// What is used now.
+/// The current load.
 pub(crate) fn current_load(screen: &Screen, load: &LoadBody) -> String {
     let Some(at) = load.at else {
         return "No measurements yet; try again in a few seconds.".to_owned();
     };
+    let window = load.window_ms / 1_000;
+    let head = format!("{} (over {window} s)", moment(screen, at));
+    let mut text = format!("{}\n\n{}", screen.dim(&head), shard_loads(screen, load));
+    if !load.tenants.is_empty() {
+        let shown = load.tenants.len() as u64;
+        text.push_str(&format!("\n\n{}", tenant_loads(screen, load)));
+        if shown < load.tenants_total {
+            let more = format!(
+                "{shown} of {} tenants, the hottest first",
+                load.tenants_total
+            );
+            text.push_str(&format!("\n{}", screen.dim(&more)));
+        }
+    }
+    text
+}
+
+fn shard_loads(screen: &Screen, load: &LoadBody) -> String {
     let mut shards = Table::new(
         screen,
         &[
@@ -97,6 +115,10 @@ pub(crate) fn current_load(screen: &Screen, load: &LoadBody) -> String {
             shard.slices.to_string(),
         ]);
     }
+    shards.render()
+}
+
+fn tenant_loads(screen: &Screen, load: &LoadBody) -> String {
     let mut tenants = Table::new(
         screen,
         &[
@@ -126,21 +148,7 @@ pub(crate) fn current_load(screen: &Screen, load: &LoadBody) -> String {
             rates.storage_bytes.map_or_else(String::new, format_bytes),
         ]);
     }
-    let window = load.window_ms / 1_000;
-    let head = format!("{} (over {window} s)", moment(screen, at));
-    let mut text = format!("{}\n\n{}", screen.dim(&head), shards.render());
-    if !load.tenants.is_empty() {
-        let shown = load.tenants.len() as u64;
-        text.push_str(&format!("\n\n{}", tenants.render()));
-        if shown < load.tenants_total {
-            let more = format!(
-                "{shown} of {} tenants, the hottest first",
-                load.tenants_total
-            );
-            text.push_str(&format!("\n{}", screen.dim(&more)));
-        }
-    }
-    text
+    tenants.render()
 }
 
 /// What tenants used.
@@ -196,7 +204,7 @@ pub(crate) fn usage_table(screen: &Screen, usage: &UsageBody) -> String {
     text
 }
 
-/// How full shards will be.
+/// The forecast of shard utilisation.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ForecastBody {
@@ -245,7 +253,7 @@ struct MissingForecast {
     because: String,
 }
 
-/// In how many days shards are over their limits.
+/// When shards will exceed their limits.
 pub(crate) fn forecast_table(screen: &Screen, forecast: &ForecastBody) -> String {
     if let Some(too_little) = &forecast.too_little {
         let next = "It is recorded while Ballast runs: look again then, or see what is used now \
@@ -287,11 +295,11 @@ pub(crate) fn forecast_table(screen: &Screen, forecast: &ForecastBody) -> String
     let mut text = table.render();
     for needed in &forecast.needed {
         let line = format!(
-            "{} has {} shards and needs {} in {} days, {} at the most ({})",
+            "{} has {} and needs {} in {}, at most {} ({})",
             needed.region_id,
-            needed.have,
+            count_noun(needed.have as u64, "shard"),
             needed.expected,
-            forecast.days,
+            count_noun(forecast.days.into(), "day"),
             needed.at_most,
             needed.dimension
         );

@@ -1,10 +1,11 @@
-//! Moves, for people.
+//! Renders migrations.
 
 use ballast_domain::certificate::AcceptedLoss;
 use ballast_domain::migration::{
-    BackHow, LeftBehind, Migration as Record, Price, Stage, Status, Terms,
+    LeftoverState, Migration as Record, MigrationEstimate, MigrationStage, MigrationStatus,
+    MigrationTerms, OperatorRequest, ReturnKind,
 };
-use ballast_domain::moving::Phase;
+use ballast_domain::moving::MigrationPhase;
 use ballast_domain::tenant::Slice;
 
 use super::certificate::{count_times, format_milliseconds};
@@ -23,18 +24,20 @@ fn subject(tenant: &str, slice: u32) -> String {
     }
 }
 
-fn status(screen: &Screen, status: Status) -> String {
+fn status(screen: &Screen, status: MigrationStatus) -> String {
     let name = status.name();
     match status {
-        Status::Running => screen.cyan(name),
-        Status::Waiting => screen.yellow(name),
-        Status::Completed => screen.green(name),
-        Status::RolledBack | Status::Reversed | Status::Cancelled => screen.yellow(name),
-        Status::Failed => screen.red(name),
+        MigrationStatus::Running => screen.cyan(name),
+        MigrationStatus::Waiting => screen.yellow(name),
+        MigrationStatus::Completed => screen.green(name),
+        MigrationStatus::RolledBack | MigrationStatus::Reversed | MigrationStatus::Cancelled => {
+            screen.yellow(name)
+        }
+        MigrationStatus::Failed => screen.red(name),
     }
 }
 
-/// One line on a move.
+/// One line on a migration.
 pub(crate) fn summary_line(screen: &Screen, migration: &MigrationBody) -> String {
     let record = &migration.record;
     let what = subject(record.tenant_id.as_str(), record.slice);
@@ -58,7 +61,7 @@ pub(crate) fn summary_line(screen: &Screen, migration: &MigrationBody) -> String
     line
 }
 
-/// One line on a move that was begun.
+/// One line on a started migration, and its price.
 pub(crate) fn describe_started(screen: &Screen, migration: &MigrationBody) -> String {
     let price = migration.record.price.as_ref();
     let price = price.map(|price| format!("\n{}", describe_price(price)));
@@ -69,7 +72,7 @@ pub(crate) fn describe_started(screen: &Screen, migration: &MigrationBody) -> St
     )
 }
 
-/// One line on a move that something was asked of.
+/// One line on a migration after a request.
 pub(crate) fn describe_request(screen: &Screen, migration: &MigrationBody) -> String {
     let asked = &migration.record.asked;
     let mut text = summary_line(screen, migration);
@@ -78,11 +81,11 @@ pub(crate) fn describe_request(screen: &Screen, migration: &MigrationBody) -> St
     }
     if let Some(back) = &asked.back {
         text.push_str(match back.how {
-            BackHow::Cancel => "; it is being cancelled",
-            BackHow::Reverse if asked.accept_loss.is_some() => {
+            ReturnKind::Cancel => "; it is being cancelled",
+            ReturnKind::Reverse if asked.accept_loss.is_some() => {
                 "; it is being moved back; votes that only the target has may be lost"
             }
-            BackHow::Reverse => "; it is being moved back",
+            ReturnKind::Reverse => "; it is being moved back",
         });
     } else if asked.paused.is_some() {
         text.push_str("; it is paused");
@@ -92,7 +95,7 @@ pub(crate) fn describe_request(screen: &Screen, migration: &MigrationBody) -> St
     text
 }
 
-/// Many moves.
+/// A table of migrations.
 pub(crate) fn migration_table(screen: &Screen, migrations: &[MigrationBody]) -> String {
     let columns = [
         "migration",
@@ -134,7 +137,7 @@ pub(crate) fn migration_table(screen: &Screen, migrations: &[MigrationBody]) -> 
     table.render()
 }
 
-/// How far a move's phase is.
+/// The progress of the current phase.
 fn format_progress(migration: &MigrationBody) -> String {
     let progress = &migration.progress;
     match progress.total.filter(|total| *total > 0) {
@@ -146,8 +149,8 @@ fn format_progress(migration: &MigrationBody) -> String {
     }
 }
 
-/// What a move is expected to cost.
-fn describe_price(price: &Price) -> String {
+/// The expected cost of a migration.
+fn describe_price(price: &MigrationEstimate) -> String {
     let from = match price.from_moves {
         0 => "default estimate".to_owned(),
         moves => format!("from {}", count_noun(moves, "past migration")),
@@ -163,7 +166,7 @@ fn describe_price(price: &Price) -> String {
     )
 }
 
-fn describe_terms(terms: &Terms) -> String {
+fn describe_terms(terms: &MigrationTerms) -> String {
     let pause = match terms.max_pause_ms {
         Some(most) => format!("a write pause of at most {most} ms"),
         None => "a write pause of any length".to_owned(),
@@ -208,40 +211,24 @@ pub(crate) fn describe_plan(screen: &Screen, plan: &MovePlanBody) -> String {
     lines.join("\n")
 }
 
-/// All about one move.
+/// A name and its value, if there is one.
+type Fact = (&'static str, Option<String>);
+
+/// All about one migration.
 pub(crate) fn migration_facts(screen: &Screen, migration: &MigrationBody) -> String {
+    let mut rows = request_facts(screen, migration);
+    rows.extend(control_facts(screen, &migration.record));
+    rows.extend(measured_facts(screen, migration));
+    rows.extend(outcome_facts(screen, migration));
+    let findings = migration.record.findings.iter();
+    rows.extend(findings.map(|one| ("found", Some(describe_finding(one)))));
+    table::fact_list(screen, &rows)
+}
+
+/// What was requested, and its current state.
+fn request_facts(screen: &Screen, migration: &MigrationBody) -> Vec<Fact> {
     let record = &migration.record;
-    let figures = &record.figures;
-    let word = |word: &ballast_domain::migration::Word| {
-        let reason = word.reason.as_ref().map(|reason| format!(" ({reason})"));
-        let when = moment_long(screen, word.at);
-        format!("by {}{}, {when}", word.actor, reason.unwrap_or_default())
-    };
-    let back = record.asked.back.as_ref().map(|back| {
-        let how = match back.how {
-            BackHow::Cancel => "cancel requested",
-            BackHow::Reverse => "reversal requested",
-        };
-        format!("{how} {}", word(&back.word))
-    });
-    let accepted = record.asked.accept_loss.as_ref();
-    let accepted = accepted.map(|said| format!("accepted {}", word(said)));
-    let ended = record.ended.as_ref().map(|ended| {
-        let why = ended.why.as_ref().map(|why| format!(": {why}"));
-        format!(
-            "{}{}",
-            moment_long(screen, ended.at),
-            why.unwrap_or_default()
-        )
-    });
-    let compared = (figures.compared > 0).then(|| {
-        let differences = count_noun(figures.differences, "difference");
-        format!(
-            "both shards {}, {differences}",
-            count_times(figures.compared)
-        )
-    });
-    let rows = [
+    vec![
         ("migration", Some(migration.id().to_owned())),
         (
             "tenant",
@@ -267,11 +254,49 @@ pub(crate) fn migration_facts(screen: &Screen, migration: &MigrationBody) -> Str
                 .as_ref()
                 .map(|price| describe_price(price).replace("expected: ", "")),
         ),
+    ]
+}
+
+/// Who did what, why and when.
+fn describe_word(screen: &Screen, word: &OperatorRequest) -> String {
+    let reason = word.reason.as_ref().map(|reason| format!(" ({reason})"));
+    let when = moment_long(screen, word.at);
+    format!("by {}{}, {when}", word.actor, reason.unwrap_or_default())
+}
+
+/// What operators asked of it since.
+fn control_facts(screen: &Screen, record: &Record) -> Vec<Fact> {
+    let word = |word: &OperatorRequest| describe_word(screen, word);
+    let back = record.asked.back.as_ref().map(|back| {
+        let how = match back.how {
+            ReturnKind::Cancel => "cancel requested",
+            ReturnKind::Reverse => "reversal requested",
+        };
+        format!("{how} {}", word(&back.word))
+    });
+    let accepted = record.asked.accept_loss.as_ref();
+    let accepted = accepted.map(|said| format!("accepted {}", word(said)));
+    vec![
         ("paused", record.asked.paused.as_ref().map(word)),
         ("approved", record.asked.approved.as_ref().map(word)),
         ("asked", back),
         ("loss", accepted),
         ("complete", record.asked.complete.as_ref().map(word)),
+    ]
+}
+
+/// What was measured.
+fn measured_facts(screen: &Screen, migration: &MigrationBody) -> Vec<Fact> {
+    let record = &migration.record;
+    let figures = &record.figures;
+    let compared = (figures.compared > 0).then(|| {
+        let differences = count_noun(figures.differences, "difference");
+        format!(
+            "both shards {}, {differences}",
+            count_times(figures.compared)
+        )
+    });
+    vec![
         (
             "copied",
             (figures.rows > 0).then(|| {
@@ -310,6 +335,21 @@ pub(crate) fn migration_facts(screen: &Screen, migration: &MigrationBody) -> Str
                 format!("{} alone acknowledges since {since}", record.to)
             }),
         ),
+    ]
+}
+
+/// How it ended.
+fn outcome_facts(screen: &Screen, migration: &MigrationBody) -> Vec<Fact> {
+    let record = &migration.record;
+    let ended = record.ended.as_ref().map(|ended| {
+        let why = ended.why.as_ref().map(|why| format!(": {why}"));
+        format!(
+            "{}{}",
+            moment_long(screen, ended.at),
+            why.unwrap_or_default()
+        )
+    });
+    vec![
         ("given up", describe_loss(record, false)),
         ("without", describe_loss(record, true)),
         ("left behind", describe_copy_left(record)),
@@ -322,14 +362,10 @@ pub(crate) fn migration_facts(screen: &Screen, migration: &MigrationBody) -> Str
                 .map(|_| format!("ballast migration certificate {}", migration.id())),
         ),
         ("version", Some(migration.version.to_string())),
-    ];
-    let findings = record.findings.iter();
-    let findings = findings.map(|one| ("found", Some(describe_finding(one))));
-    let rows: Vec<_> = rows.into_iter().chain(findings).collect();
-    table::fact_list(screen, &rows)
+    ]
 }
 
-/// What a move left behind, if that was acknowledged, or was not.
+/// The votes given up, in a window that was synchronous or not.
 fn describe_loss(record: &Record, synced: bool) -> Option<String> {
     let lost = record
         .given_up
@@ -338,7 +374,7 @@ fn describe_loss(record: &Record, synced: bool) -> Option<String> {
     lost.map(AcceptedLoss::describe)
 }
 
-/// What has become of a copy that was given up.
+/// The state of a copy that was given up.
 fn describe_copy_left(record: &Record) -> Option<String> {
     let to = record.copy_left().map_or(&record.to, |(shard, _)| shard);
     let goes = match record.may_remove_copy() {
@@ -346,11 +382,11 @@ fn describe_copy_left(record: &Record) -> Option<String> {
         false => "",
     };
     Some(match record.left_behind? {
-        LeftBehind::Away => {
+        LeftoverState::Away => {
             format!("{to} has been unreachable since; it may still have its copy{goes}")
         }
-        LeftBehind::Kept => format!("{to} accepts no votes for it and still has its copy{goes}"),
-        LeftBehind::Gone => format!("{to} has no copy any more"),
+        LeftoverState::Kept => format!("{to} accepts no votes for it and still has its copy{goes}"),
+        LeftoverState::Gone => format!("{to} has no copy any more"),
     })
 }
 
@@ -360,22 +396,22 @@ fn window_ends(migration: &MigrationBody) -> Option<ballast_domain::Timestamp> {
     let at = record
         .figures
         .cut_over_at
-        .filter(|_| record.stage == Stage::CutOver)?;
+        .filter(|_| record.stage == MigrationStage::CutOver)?;
     let ms = i64::try_from(record.terms.window_ms).ok()?;
     Some(ballast_domain::Timestamp::from_unix_ms(
         at.unix_ms().saturating_add(ms),
     ))
 }
 
-/// Whether how far it is says something of the phase that it is in: in those
-/// that copy nothing, only what they tell themselves does.
+/// Whether the progress describes the current phase. Phases that do not copy report progress only
+/// by a note or a rate.
 pub(crate) fn has_progress(migration: &MigrationBody) -> bool {
     let told = &migration.progress;
     let copies = ["WaitForSync", "VerifyConsistency"].contains(&migration.phase.as_str());
     !migration.record.is_over() && (copies || told.note.is_some() || told.per_second.is_some())
 }
 
-/// How far a phase is, in words.
+/// Describes the progress of a phase.
 pub(crate) fn describe_progress(migration: &MigrationBody) -> String {
     let it = &migration.progress;
     let total = it.total.map(|total| format!("of {}", format_number(total)));
@@ -397,26 +433,26 @@ pub(crate) fn describe_progress(migration: &MigrationBody) -> String {
     told
 }
 
-/// What a move makes of a slice, in few words.
+/// The running migration of a slice, in few words.
 pub(crate) fn describe_migration(slice: &Slice) -> Option<String> {
     let moving = slice.moving.as_ref()?;
     let how = match moving.phase {
-        Phase::Copying => format!("is moving to {}", moving.to),
-        Phase::Sealing { .. } => format!("is moving to {}: cutting over", moving.to),
-        Phase::Aborting => format!("stays; the migration to {} is cleaning up", moving.to),
-        Phase::Window => format!("came from {}: in its window", moving.from),
-        Phase::Cleaning => format!("came from {}: cleaning up", moving.from),
+        MigrationPhase::Copying => format!("is moving to {}", moving.to),
+        MigrationPhase::Sealing { .. } => format!("is moving to {}: cutting over", moving.to),
+        MigrationPhase::Aborting => format!("stays; the migration to {} is cleaning up", moving.to),
+        MigrationPhase::Window => format!("came from {}: in its window", moving.from),
+        MigrationPhase::Cleaning => format!("came from {}: cleaning up", moving.from),
     };
     Some(format!("{how} ({})", moving.migration_id))
 }
 
-/// How a slice's last move ended, in few words.
+/// How a slice's last migration ended, in few words.
 pub(crate) fn describe_last_migration(slice: &Slice) -> Option<String> {
     let last = slice.last_move.as_ref()?;
-    // The way back is a move of its own, named after the one it undoes.
-    let (id, back) = match last.move_id.0.strip_suffix("-back") {
+    // A reversal is a migration of its own, named after the one it undoes.
+    let (id, back) = match last.migration_id.0.strip_suffix("-back") {
         Some(id) => (id, true),
-        None => (last.move_id.0.as_str(), false),
+        None => (last.migration_id.0.as_str(), false),
     };
     let how = match (last.moved, back) {
         (true, false) => "was moved here",

@@ -1,5 +1,4 @@
-//! What answers look like to a person: text out of bodies, nothing else. One
-//! file per noun.
+//! Renders API bodies as text for people; nothing else. One file per noun.
 
 pub(crate) mod certificate;
 pub(crate) mod chart;
@@ -33,7 +32,7 @@ use super::client::Reply;
 use super::failure::CliError;
 use super::output::Screen;
 
-/// Shows an answer: the body itself with `--json`, else the text of it.
+/// Shows a response: the body itself with `--json`, otherwise its text.
 pub(crate) fn show<T: DeserializeOwned>(
     screen: &Screen,
     reply: &Reply,
@@ -46,7 +45,7 @@ pub(crate) fn show<T: DeserializeOwned>(
     }
 }
 
-/// Shows a list; an empty one says what to do next.
+/// Shows a list; an empty one suggests the next step.
 pub(crate) fn list<T: DeserializeOwned>(
     screen: &Screen,
     reply: &Reply,
@@ -69,7 +68,7 @@ pub(crate) fn list<T: DeserializeOwned>(
     Ok(())
 }
 
-/// Refuses a change that changes nothing.
+/// Refuses a change without fields.
 pub(crate) fn require_change(fields: &JsonFields) -> Result<(), CliError> {
     if fields.is_empty() {
         return Err(CliError::usage(

@@ -1,4 +1,4 @@
-//! Where a tenant is, for people.
+//! Renders the placement of a tenant.
 
 use super::migrations::{describe_last_migration, describe_migration};
 use crate::body::{PlacementBody, Versioned};
@@ -37,7 +37,7 @@ pub(crate) fn placement_facts(screen: &Screen, body: &Versioned<PlacementBody>) 
         text.push_str(&format!("\n{}", sanitize(&line)));
     }
     let columns = ["#slice", "shard", "#epoch", "since", "move"];
-    // Who has never moved needs no column for it.
+    // Omit the column if no slice has ever moved.
     let told = |slice| describe_migration(slice).or_else(|| describe_last_migration(slice));
     let some = slices.iter().any(|slice| told(slice).is_some());
     let columns = if some { &columns[..] } else { &columns[..4] };

@@ -1,12 +1,12 @@
-//! Polls, for people.
+//! Renders polls.
 
 use ballast_domain::Timestamp;
 use ballast_domain::poll::PollPhase;
-use ballast_domain::poll::lanes::{Cause, Spread, Verdict};
+use ballast_domain::poll::lanes::{ImbalanceCause, LaneBalance, LaneSpread};
 use serde::Deserialize;
 
 use crate::output::Screen;
-use crate::table::{Table, format_number, moment_long};
+use crate::table::{Table, count_noun, format_number, moment_long};
 
 /// A poll as the API shows it.
 #[derive(Debug, Deserialize)]
@@ -58,7 +58,7 @@ pub(crate) struct ItemLanes {
     pub(crate) item_name: String,
     pub(crate) votes_count: u64,
     #[serde(flatten)]
-    pub(crate) spread: Spread,
+    pub(crate) spread: LaneSpread,
 }
 
 fn phase_name(phase: PollPhase) -> &'static str {
@@ -69,12 +69,12 @@ fn phase_name(phase: PollPhase) -> &'static str {
     }
 }
 
-/// The ID of a poll that was made: what a script needs.
+/// The ID of a new poll, for scripts.
 pub(crate) fn created_id(_: &Screen, poll: &PollBody) -> String {
     poll.poll_id.clone()
 }
 
-/// A poll that was closed.
+/// One line on a closed poll.
 pub(crate) fn describe_closed(_: &Screen, poll: &PollBody) -> String {
     format!("{} is closed", poll.poll_id)
 }
@@ -99,7 +99,7 @@ pub(crate) fn poll_table(screen: &Screen, polls: &[PollBody]) -> String {
     table.render()
 }
 
-/// How a poll stands.
+/// The results of a poll.
 pub(crate) fn results_table(screen: &Screen, results: &ResultsBody) -> String {
     let mut table = Table::new(screen, &["item", "#votes", "#share", ""]);
     let most = results.items.first().map_or(0, |item| item.votes_count);
@@ -114,16 +114,16 @@ pub(crate) fn results_table(screen: &Screen, results: &ResultsBody) -> String {
         ]);
     }
     format!(
-        "{}\n\n{} votes of {} voters; {} as of {}",
+        "{}\n\n{} of {}; {} as of {}",
         table.render(),
-        format_number(results.total),
-        format_number(results.voters),
+        count_noun(results.total, "vote"),
+        count_noun(results.voters, "voter"),
         phase_name(results.state),
         results.as_of
     )
 }
 
-/// How evenly votes lie on lanes.
+/// How evenly votes are spread over lanes.
 pub(crate) fn lanes_table(screen: &Screen, report: &LanesBody) -> String {
     let columns = [
         "item",
@@ -154,21 +154,21 @@ pub(crate) fn lanes_table(screen: &Screen, report: &LanesBody) -> String {
     )
 }
 
-fn describe_spread(spread: &Spread) -> String {
+fn describe_spread(spread: &LaneSpread) -> String {
     let verdict = match spread.verdict {
-        Verdict::Even => "even",
-        Verdict::Uneven => "uneven",
-        Verdict::Skewed => "skewed",
+        LaneBalance::Even => "even",
+        LaneBalance::Uneven => "uneven",
+        LaneBalance::Skewed => "skewed",
     };
     match spread.cause {
         None => verdict.to_owned(),
-        Some(Cause::TooFewVotes) => format!("{verdict} (too few votes to tell)"),
-        Some(Cause::LanesAdded) => format!("{verdict}: lanes were added and are filling"),
-        Some(Cause::Unknown) => format!("{verdict}: voters are not spread evenly"),
+        Some(ImbalanceCause::TooFewVotes) => format!("{verdict} (too few votes to tell)"),
+        Some(ImbalanceCause::LanesAdded) => format!("{verdict}: lanes were added and are filling"),
+        Some(ImbalanceCause::Unknown) => format!("{verdict}: voters are not spread evenly"),
     }
 }
 
-/// What became of an import.
+/// The result of an import.
 pub(crate) fn describe_import(
     screen: &Screen,
     report: &LanesBody,

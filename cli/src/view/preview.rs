@@ -1,23 +1,22 @@
-//! Who would move, for people: one sentence, what each shard wins and loses,
-//! and the first of the moves.
+//! Renders previews: one sentence, what each shard gains and loses, and the first moves.
 
 use crate::body::{PreviewBody, ShardTraffic};
 use crate::output::Screen;
 use crate::table::{Table, format_number};
 
-/// How many shards are listed before the rest is counted.
+/// Number of shards to list; the rest is counted.
 const SHARDS_SHOWN: usize = 30;
 
 /// What was asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum PreviewKind {
-    /// Who would move after a change.
+    /// What would move after a change.
     Change,
-    /// Who is due to move now.
+    /// What is due to move now.
     Drift,
 }
 
-/// The whole answer.
+/// The whole preview.
 pub(crate) fn preview_text(screen: &Screen, told: &PreviewBody, question: PreviewKind) -> String {
     let mut parts = vec![screen.bold(&headline(told, question))];
     let homeless = told.moves_total - total_gains(told).min(told.moves_total);
@@ -47,19 +46,28 @@ fn total_gains(told: &PreviewBody) -> u64 {
 
 fn headline(told: &PreviewBody, question: PreviewKind) -> String {
     let (moves, slices) = (told.moves_total, told.slices_total);
-    let are = if slices == 1 { "slice" } else { "slices" };
+    let is_split = told.items.iter().any(|item| item.slice > 0);
+    let noun = match (is_split, slices) {
+        (true, 1) => "slice",
+        (true, _) => "slices",
+        (false, 1) => "tenant",
+        (false, _) => "tenants",
+    };
     if moves == 0 {
         return match question {
             _ if slices == 0 => "There are no tenants yet, so nothing would move.".to_owned(),
             PreviewKind::Change if slices == 1 => {
-                "The one slice would stay where it is.".to_owned()
+                format!("The only {noun} would stay where it is.")
             }
             PreviewKind::Change => {
-                format!("None of the {} {are} would move.", format_number(slices))
+                format!("None of the {} {noun} would move.", format_number(slices))
             }
-            PreviewKind::Drift if slices == 1 => "The one slice is where it belongs.".to_owned(),
+            PreviewKind::Drift if slices == 1 => format!("The only {noun} is where it belongs."),
             PreviewKind::Drift => {
-                format!("All {} {are} are where they belong.", format_number(slices))
+                format!(
+                    "All {} {noun} are where they belong.",
+                    format_number(slices)
+                )
             }
         };
     }
@@ -80,7 +88,7 @@ fn headline(told: &PreviewBody, question: PreviewKind) -> String {
         }
     };
     format!(
-        "{} of {} {are} {verb} ({percent:.1} %){}{}.",
+        "{} of {} {noun} {verb} ({percent:.1} %){}{}.",
         format_number(moves),
         format_number(slices),
         only(|shard| shard.losses, "from"),
@@ -194,6 +202,6 @@ mod tests {
     #[test]
     fn nothing_to_move() {
         let body = json!({"items": [], "nextCursor": null, "slicesTotal": 12_345, "movesTotal": 0, "shards": []});
-        insta::assert_snapshot!(drawn(body, PreviewKind::Drift), @"All 12,345 slices are where they belong.");
+        insta::assert_snapshot!(drawn(body, PreviewKind::Drift), @"All 12,345 tenants are where they belong.");
     }
 }

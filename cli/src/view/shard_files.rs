@@ -1,11 +1,11 @@
-//! A shard's files, for people.
+//! Renders the files of a shard.
 
 use std::path::Path;
 
 use ballast_vote_shard::embedded::inspect::Inspection;
 
 use crate::output::Screen;
-use crate::table::{Table, format_number};
+use crate::table::{Table, count_noun, format_number};
 
 /// What was found.
 pub(crate) fn shard_files_text(
@@ -51,12 +51,12 @@ pub(crate) fn shard_files_text(
     }
     let mut text = table.render();
     text.push_str(&format!(
-        "\n\n{}: {} slices, {} polls, {} voters, {} votes; last group {}\n",
+        "\n\n{}: {}, {}, {}, {}; last group {}\n",
         directory.display(),
-        format_number(seen.slices),
-        format_number(seen.polls),
-        format_number(seen.voters),
-        format_number(seen.votes),
+        count_noun(seen.slices, "slice"),
+        count_noun(seen.polls, "poll"),
+        count_noun(seen.voters, "voter"),
+        count_noun(seen.votes, "vote"),
         format_number(seen.last_group),
     ));
     if seen.polls_archived > 0 {

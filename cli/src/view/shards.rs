@@ -1,4 +1,4 @@
-//! Shards, for people.
+//! Renders shards.
 
 use ballast_domain::shard::{Pressure, ShardState};
 
@@ -13,7 +13,7 @@ fn describe_state(body: &ShardBody) -> String {
     }
 }
 
-/// How full, in percent of the density limit.
+/// Utilisation in percent of the density limit.
 fn describe_fill(body: &ShardBody) -> String {
     let percent = body.slices as f64 * 100.0 / body.shard.max_slices.max(1) as f64;
     match percent {

@@ -1,5 +1,5 @@
-//! What would have been found in recorded load and what would come of changes,
-//! for people and programs.
+//! Renders a simulation: what would have been found in recorded load, and the effect of changes; as
+//! text and JSON.
 
 use std::collections::BTreeMap;
 
@@ -11,18 +11,19 @@ use ballast_hotspot_detector::whatif::{ReplayReport, WhatIfReport};
 use serde_json::{Value, json};
 
 use super::hotspots;
+use crate::table::count_noun;
 
 /// Outcome.
 pub(crate) struct SimulationReport<'a> {
-    /// What would come of the changes.
+    /// The effect of the changes.
     pub(crate) answer: &'a WhatIfReport,
     /// What the rules found.
     pub(crate) rules: &'a RuleTestReport,
     /// What was diagnosed.
     pub(crate) replayed: &'a ReplayReport,
-    /// When each shard was the busiest.
+    /// The busiest window of each shard.
     pub(crate) busiest: &'a BTreeMap<ShardId, TimeSpan>,
-    /// Cures that are taken as done.
+    /// Cures that the plan assumes to be done.
     pub(crate) counted_on: &'a [String],
 }
 
@@ -58,11 +59,18 @@ pub(crate) fn simulation_text(came: &SimulationReport<'_>) -> String {
     let (rules, replayed) = (came.rules, came.replayed);
     let fired: Vec<_> = rules.rules.iter().filter(|rule| rule.fired > 0).collect();
     let mut told = match fired.is_empty() {
-        true => format!("No rule fired in {} samples.\n", rules.samples),
+        true => format!(
+            "No rule fired in {}.\n",
+            count_noun(rules.samples as u64, "sample")
+        ),
         false => String::new(),
     };
     for rule in fired {
-        told.push_str(&format!("Rule {} fired {} times.\n", rule.rule, rule.fired));
+        told.push_str(&format!(
+            "Rule {} fired {}.\n",
+            rule.rule,
+            count_noun(rule.fired as u64, "time")
+        ));
     }
     for found in &replayed.found {
         let (from, until) = (found.from, found.until);
@@ -77,8 +85,8 @@ pub(crate) fn simulation_text(came: &SimulationReport<'_>) -> String {
     }
     if replayed.left_out > 0 {
         told.push_str(&format!(
-            "\n{} more findings are left out.\n",
-            replayed.left_out
+            "\n{} not shown.\n",
+            count_noun(replayed.left_out as u64, "more finding")
         ));
     }
     told.push_str("\nThe plan is for the busiest window of each shard:\n");

@@ -1,4 +1,4 @@
-//! Tenants that are cut, for people.
+//! Renders splits and merges.
 
 use ballast_control_plane::slicing::requests::{PlannedCut, PlannedMove};
 use ballast_domain::tenant::Tenant;
@@ -33,8 +33,8 @@ pub(crate) fn describe_plan(_: &Screen, plan: &RecutPlanBody) -> String {
     let mut lines = vec![format!(
         "would cut {} from {} into {}:",
         plan.tenant_id,
-        counted(plan.slices.into(), "slice"),
-        counted(plan.into.into(), "slice"),
+        count_noun(plan.slices.into(), "slice"),
+        count_noun(plan.into.into(), "slice"),
     )];
     let cuts = plan.cuts.iter().map(|cut| {
         let (parents, children) = (list_slices(&cut.parents), list_slices(&cut.children));
@@ -53,7 +53,7 @@ pub(crate) fn describe_plan(_: &Screen, plan: &RecutPlanBody) -> String {
     lines.join("\n")
 }
 
-/// How it stands with a tenant that was to be cut.
+/// The state of a split or merge.
 pub(crate) fn describe_slicing(_: &Screen, tenant: &Versioned<Tenant>) -> String {
     let tenant = &tenant.value;
     let id = &tenant.tenant_id;

@@ -1,4 +1,4 @@
-//! Tenants, for people.
+//! Renders tenants.
 
 use ballast_domain::tenant::{Slice, Tenant, TenantStatus};
 
@@ -16,7 +16,7 @@ fn describe_shards(tenant: &Tenant) -> String {
     }
 }
 
-/// The same, with where a slice is moving to.
+/// The same, with the target of a running migration.
 fn describe_shards_and_moves(tenant: &Tenant) -> String {
     let moving = tenant.slices.iter().find_map(|slice| {
         let moving = slice.moving.as_ref()?;
@@ -36,7 +36,7 @@ pub(crate) fn describe_created(_: &Screen, tenant: &Versioned<Tenant>) -> String
     format!("created tenant {tenant_id} on {shard} in {home_region}")
 }
 
-/// One line on a tenant whose status was set.
+/// One line on a tenant after a change of its status.
 pub(crate) fn describe_status(_: &Screen, tenant: &Versioned<Tenant>) -> String {
     let says = match tenant.value.status {
         TenantStatus::Active => "its keys work",
@@ -73,19 +73,31 @@ pub(crate) fn tenant_table(screen: &Screen, tenants: &[Versioned<Tenant>]) -> St
     table.render()
 }
 
-/// All about one tenant.
-pub(crate) fn tenant_facts(screen: &Screen, body: &Versioned<Tenant>) -> String {
-    let tenant = &body.value;
-    let limit =
-        |limit: Option<u64>| Some(limit.map_or_else(|| "no limit".to_owned(), format_number));
-    let residency = match tenant.residency.secondary_regions() {
+fn describe_residency(tenant: &Tenant) -> String {
+    match tenant.residency.secondary_regions() {
         [] => tenant.residency.name().to_owned(),
         others => format!(
             "{}, also in {}",
             tenant.residency.name(),
             join_or_dash(others)
         ),
-    };
+    }
+}
+
+/// A split or merge that is running, or why the last one was given up.
+fn describe_slicing(tenant: &Tenant) -> Option<String> {
+    if let Some(slicing) = &tenant.slicing {
+        return Some(format!("into {}, asked by {}", slicing.into, slicing.actor));
+    }
+    let why = tenant.last_slicing.as_ref()?.why.as_ref()?;
+    Some(format!("given up: {why}"))
+}
+
+/// All about one tenant.
+pub(crate) fn tenant_facts(screen: &Screen, body: &Versioned<Tenant>) -> String {
+    let tenant = &body.value;
+    let limit =
+        |limit: Option<u64>| Some(limit.map_or_else(|| "no limit".to_owned(), format_number));
     let slices: Vec<String> = tenant
         .slices
         .iter()
@@ -107,11 +119,6 @@ pub(crate) fn tenant_facts(screen: &Screen, body: &Versioned<Tenant>) -> String 
         let told: Vec<String> = told.collect();
         (!told.is_empty()).then(|| told.join(", "))
     };
-    let slicing = tenant.slicing.as_ref();
-    let slicing = slicing.map(|it| format!("into {}, asked by {}", it.into, it.actor));
-    let last = tenant.last_slicing.as_ref();
-    let slicing =
-        slicing.or(last.and_then(|last| Some(format!("given up: {}", last.why.as_ref()?))));
     let pin = tenant
         .pin
         .as_ref()
@@ -125,13 +132,13 @@ pub(crate) fn tenant_facts(screen: &Screen, body: &Versioned<Tenant>) -> String 
             ("organisation", tenant.organisation.clone()),
             ("status", Some(tenant.status.name().to_owned())),
             ("region", Some(tenant.home_region.to_string())),
-            ("residency", Some(residency)),
+            ("residency", Some(describe_residency(tenant))),
             (
                 "zones",
                 Some(zones.map_or("any".to_owned(), |zones| join_or_dash(zones))),
             ),
             ("slices", Some(slices.join(", "))),
-            ("slicing", slicing),
+            ("slicing", describe_slicing(tenant)),
             ("moving", of_slices(describe_migration)),
             ("last move", of_slices(describe_last_migration)),
             ("pinned", pin),

@@ -1,4 +1,4 @@
-//! Tokens of the admin API, for people.
+//! Renders tokens of the admin API.
 
 use ballast_domain::token::AdminToken;
 
@@ -8,7 +8,7 @@ use crate::failure::CliError;
 use crate::output::Screen;
 use crate::table::{self, Table, moment, moment_long, sanitize};
 
-/// A new token: the secret alone on stdout, what there is to know beside it.
+/// A new token: only the secret goes to stdout, everything else to stderr.
 pub(crate) fn show_secret(screen: &Screen, reply: &Reply) -> Result<(), CliError> {
     if screen.json {
         return screen.data(&reply.bytes);
@@ -83,7 +83,7 @@ pub(crate) fn token_facts(screen: &Screen, token: &AdminToken) -> String {
     )
 }
 
-/// One line on a token that was ended.
+/// One line on a revoked token.
 pub(crate) fn describe_revoked(_: &Screen, token: &Versioned<AdminToken>) -> String {
     let AdminToken { token_id, name, .. } = &token.value;
     sanitize(&format!("token {token_id} of {name} is revoked"))

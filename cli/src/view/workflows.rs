@@ -1,4 +1,4 @@
-//! Workflow definitions, for people.
+//! Renders workflow definitions.
 
 use ballast_domain::Timestamp;
 use ballast_state_machines::definitions::BuiltInWorkflow;
@@ -23,7 +23,7 @@ pub(crate) struct WorkflowBody {
     missing_handlers: Vec<String>,
 }
 
-/// A workflow that was deployed, with what is likely a mistake in it.
+/// A deployed workflow, with its warnings.
 #[derive(Debug, Deserialize)]
 pub(crate) struct DeployedBody {
     #[serde(flatten)]
@@ -39,7 +39,7 @@ struct ProblemBody {
     message: String,
 }
 
-/// Whether it can be started, in few words.
+/// Whether it can be started.
 fn describe_readiness(workflow: &WorkflowBody) -> String {
     match workflow.missing_handlers.as_slice() {
         [] => "yes".to_owned(),
@@ -109,7 +109,7 @@ pub(crate) fn describe_deployed(_: &Screen, body: &DeployedBody) -> String {
     )
 }
 
-/// What is likely a mistake.
+/// Warnings.
 pub(crate) fn list_warnings(screen: &Screen, body: &DeployedBody) -> Vec<String> {
     let told = |remark: &ProblemBody| {
         let ProblemBody {
@@ -123,7 +123,7 @@ pub(crate) fn list_warnings(screen: &Screen, body: &DeployedBody) -> Vec<String>
     body.problems.iter().map(told).collect()
 }
 
-/// The workflows that come with Ballast.
+/// The built-in workflows.
 pub(crate) fn built_in_table(screen: &Screen, known: &[(BuiltInWorkflow, Definition)]) -> String {
     let mut table = Table::new(screen, &["workflow", "what it does"]);
     for (known, definition) in known {
@@ -133,7 +133,7 @@ pub(crate) fn built_in_table(screen: &Screen, known: &[(BuiltInWorkflow, Definit
     table.render()
 }
 
-/// What is wrong with a definition.
+/// The problems of a definition.
 pub(crate) fn describe_problems(
     screen: &Screen,
     file: &str,

@@ -56,12 +56,12 @@ fn list_built_in(screen: &Screen) -> Result<(), CliError> {
         .filter_map(|known| Some((known, known.definition().ok()?)))
         .collect();
     if !screen.json {
-        return screen.data(workflows::list_built_in(screen, &known).as_bytes());
+        return screen.data(workflows::built_in_table(screen, &known).as_bytes());
     }
     let item = |(known, definition): &(BuiltInWorkflow, Definition)| {
         json!({"workflow": known.name, "name": known.name, "builtIn": true,
             "comment": definition.comment(), "startAt": definition.start_at()})
     };
     let items: Vec<Value> = known.iter().map(item).collect();
-    tell(screen, &json!({ "items": items }))
+    print_json(screen, &json!({ "items": items }))
 }

@@ -9,7 +9,7 @@
 //! others, and a restart skips nothing. An event that was accepted but not recorded before a crash
 //! is sent again with the same number.
 
-mod told;
+mod message;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use ballast_domain::{Clock, Timestamp};
 use ring::hmac;
 
 use crate::config::Webhook;
-use told::{WebhookMessage, message};
+use message::{WebhookMessage, message};
 
 /// Events per page.
 const PAGE: u32 = 500;

@@ -1,5 +1,5 @@
-//! A move told line by line, for a pipe or a log: each change once, with its
-//! time. Pure: what is heard goes in, lines come out.
+//! Logs a migration line by line, for a pipe: each change once, with its time. Pure: snapshots in,
+//! lines out.
 
 use ballast_domain::Timestamp;
 
@@ -10,22 +10,22 @@ use crate::time::format_duration;
 use crate::view::certificate::count_times;
 use crate::view::migrations::{describe_progress, has_progress};
 
-/// Progress is told again after so much of the whole, or so long.
+/// Log progress again after this share of the total, or this time.
 const SHARE_STEP: f64 = 0.05;
 const STEP_MS: i64 = 10_000;
 
-/// Whoever tells, with what was told.
+/// What was logged so far.
 #[derive(Debug, Default)]
 pub(crate) struct MigrationLog {
     before: Option<MigrationBody>,
     lost: Option<Timestamp>,
-    /// The share that was told last, and when.
+    /// The share that was logged last, and when.
     share: f64,
     at_ms: i64,
 }
 
 impl MigrationLog {
-    /// The lines for what was heard.
+    /// Returns the lines for a new snapshot.
     pub(crate) fn log_changes(&mut self, migration: &MigrationBody, now: Timestamp) -> Vec<String> {
         let mut told = Vec::new();
         let before = self.before.replace(migration.clone());
@@ -63,7 +63,7 @@ impl MigrationLog {
         timed_lines(now, &told)
     }
 
-    /// The line for a connection that is lost.
+    /// The line for a lost connection.
     pub(crate) fn log_disconnected(&mut self, now: Timestamp) -> String {
         self.lost.get_or_insert(now);
         format!("{now} connection lost, reconnecting…")
@@ -97,7 +97,7 @@ impl MigrationLog {
     }
 }
 
-/// What changed in a move's record.
+/// The changes of a migration's record.
 fn changes(before: Option<&MigrationBody>, now: &MigrationBody) -> Vec<String> {
     let mut told = Vec::new();
     let old = before.map(|before| &before.record);
@@ -114,7 +114,7 @@ fn changes(before: Option<&MigrationBody>, now: &MigrationBody) -> Vec<String> {
         None if paused => told.push("resumed".to_owned()),
         _ => {}
     }
-    let was_asked = |pick: fn(&ballast_domain::migration::Asked) -> bool| {
+    let was_asked = |pick: fn(&ballast_domain::migration::MigrationRequests) -> bool| {
         pick(&new.asked) && !old.is_some_and(|old| pick(&old.asked))
     };
     if was_asked(|asked| asked.approved.is_some()) {
@@ -144,25 +144,25 @@ fn changes(before: Option<&MigrationBody>, now: &MigrationBody) -> Vec<String> {
     told
 }
 
-/// What was found to be wrong, in one line.
-pub(crate) fn describe_finding(finding: &ballast_domain::migration::Finding) -> String {
-    let ballast_domain::migration::Finding {
+/// Describes a finding in one line.
+pub(crate) fn describe_finding(finding: &ballast_domain::migration::MigrationFinding) -> String {
+    let ballast_domain::migration::MigrationFinding {
         shard, what, then, ..
     } = finding;
     format!("{shard} is wrong: {what} ({then})")
 }
 
-/// What both sides said, when they began to differ.
+/// New differences between both shards.
 fn difference(
-    old: Option<&ballast_domain::migration::MigrationBody>,
-    new: &ballast_domain::migration::MigrationBody,
+    old: Option<&ballast_domain::migration::Migration>,
+    new: &ballast_domain::migration::Migration,
 ) -> Option<String> {
     let before = old.map_or(0, |old| old.figures.differences);
     let now = &new.figures;
     (now.differences > before).then(|| {
         format!(
             "both shards differed {} in {} comparisons",
-            times(now.differences),
+            count_times(now.differences),
             format_number(now.compared)
         )
     })

@@ -17,7 +17,7 @@ pub(crate) mod log;
 mod tests;
 
 use ballast_domain::Timestamp;
-use ballast_domain::migration::{Stage, Status};
+use ballast_domain::migration::{MigrationStage, MigrationStatus};
 
 use super::certificate::count_times;
 use super::migrations::has_progress;
@@ -29,19 +29,19 @@ use crate::migration::body::MigrationBody;
 use crate::table::count_noun;
 use crate::time::format_duration;
 
-/// Columns beyond which nothing is gained.
+/// Maximum width.
 const COLUMNS_MAX: usize = 120;
 
 /// A workflow state of `move-tenant`, what operators call it, and what happens
 /// in it. Only `--json` shows the names of the states.
-struct MigrationPhase {
+struct PhaseInfo {
     state: &'static str,
     label: &'static str,
     summary: &'static str,
 }
 
 /// The phases of a migration that completes, in order.
-const PHASES: [MigrationPhase; 10] = [
+const PHASES: [PhaseInfo; 10] = [
     phase("DetectHotspot", "detection", "what is hot, and why"),
     phase("PlanMove", "planning", "check limits, wait for its turn"),
     phase("EnsureParquetBackfill", "archiving", "archive closed polls"),
@@ -66,10 +66,10 @@ const PHASES: [MigrationPhase; 10] = [
     phase("CleanupOldShard", "cleaning up", "remove the source's copy"),
 ];
 /// The phase of one that goes back to its source.
-const ROLLBACK: MigrationPhase = phase("Rollback", "rolling back", "restore the previous state");
+const ROLLBACK: PhaseInfo = phase("Rollback", "rolling back", "restore the previous state");
 
-const fn phase(state: &'static str, label: &'static str, summary: &'static str) -> MigrationPhase {
-    MigrationPhase {
+const fn phase(state: &'static str, label: &'static str, summary: &'static str) -> PhaseInfo {
+    PhaseInfo {
         state,
         label,
         summary,
@@ -83,14 +83,14 @@ pub fn phase_label(state: &str) -> &str {
     known.map_or(state, |phase| phase.label)
 }
 
-/// All that a view is made of.
+/// The input of a view.
 pub(crate) struct MigrationScene<'a> {
     pub(crate) migration: &'a MigrationBody,
     pub(crate) link: Connection,
     pub(crate) now: Timestamp,
 }
 
-/// The view, in so many columns and rows.
+/// Renders the view for this size.
 pub(crate) fn frame(scene: &MigrationScene<'_>, columns: usize, rows: usize) -> Vec<StyledLine> {
     let columns = columns.clamp(1, COLUMNS_MAX);
     let migration = scene.migration;
@@ -103,12 +103,12 @@ pub(crate) fn frame(scene: &MigrationScene<'_>, columns: usize, rows: usize) -> 
         lines.push(StyledLine::default());
         lines.extend(feet);
     }
-    // The cursor stands on a row of its own, below.
+    // Leave one row for the cursor.
     let lines = fit_rows(lines, rows.saturating_sub(1).max(1));
     lines.into_iter().map(|line| line.cut(columns)).collect()
 }
 
-/// What does not fit is left out: first what says least.
+/// Drops lines that do not fit, the least important first.
 fn fit_rows(mut lines: Vec<StyledLine>, rows: usize) -> Vec<StyledLine> {
     let dull = |line: &StyledLine| *line == StyledLine::default() || !line.has_style(Style::Bold);
     while lines.len() > rows {
@@ -125,9 +125,9 @@ fn fit_rows(mut lines: Vec<StyledLine>, rows: usize) -> Vec<StyledLine> {
 fn headline(migration: &MigrationBody, now: Timestamp) -> StyledLine {
     let record = &migration.record;
     let paint = match migration.status {
-        Status::Running => Style::Cyan,
-        Status::Completed => Style::Green,
-        Status::Failed => Style::Red,
+        MigrationStatus::Running => Style::Cyan,
+        MigrationStatus::Completed => Style::Green,
+        MigrationStatus::Failed => Style::Red,
         _ => Style::Yellow,
     };
     let until = record.ended.as_ref().map_or(now, |ended| ended.at);
@@ -150,12 +150,12 @@ fn subject(migration: &MigrationBody) -> StyledLine {
     StyledLine::new(Style::Plain, &text)
 }
 
-/// Whether a move goes back, or has.
+/// Whether a migration is being or was rolled back.
 fn is_rolling_back(migration: &MigrationBody) -> bool {
     migration.phase == ROLLBACK.state
 }
 
-/// How many phases were gone through, for sure.
+/// The index of the current phase, or of the last one certainly reached.
 fn reached_phase(migration: &MigrationBody) -> usize {
     let place = |name: &str| PHASES.iter().position(|phase| phase.state == name);
     if let Some(place) = place(&migration.phase) {
@@ -163,8 +163,8 @@ fn reached_phase(migration: &MigrationBody) -> usize {
     }
     let figures = &migration.record.figures;
     let known = match migration.record.stage {
-        Stage::CutOver => "MonitorDualRead",
-        Stage::Cleaning => "CleanupOldShard",
+        MigrationStage::CutOver => "MonitorDualRead",
+        MigrationStage::Cleaning => "CleanupOldShard",
         _ if figures.cut_over_at.is_some() => "MonitorDualRead",
         _ if figures.copying_since.is_some() => "WaitForSync",
         _ => "PlanMove",
@@ -174,7 +174,7 @@ fn reached_phase(migration: &MigrationBody) -> usize {
 
 fn phase_lines(migration: &MigrationBody, columns: usize, now: Timestamp) -> Vec<StyledLine> {
     let reached = reached_phase(migration);
-    let completed = migration.status == Status::Completed;
+    let completed = migration.status == MigrationStatus::Completed;
     let back = is_rolling_back(migration);
     let mut lines = Vec::new();
     for (place, phase) in PHASES.iter().enumerate() {
@@ -206,7 +206,7 @@ fn phase_lines(migration: &MigrationBody, columns: usize, now: Timestamp) -> Vec
     lines
 }
 
-/// How a phase stands.
+/// The state of a phase.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum PhaseMark {
     Done,
@@ -216,7 +216,7 @@ enum PhaseMark {
 }
 
 impl PhaseMark {
-    fn line(self, phase: &MigrationPhase) -> StyledLine {
+    fn line(self, phase: &PhaseInfo) -> StyledLine {
         let (sign, paint, then) = match self {
             Self::Done => ("✓", Style::Green, Style::Plain),
             Self::Now => ("▶", Style::Cyan, Style::Bold),
@@ -229,7 +229,7 @@ impl PhaseMark {
     }
 }
 
-/// How far the present phase is, and what is being done in it.
+/// The progress and the note of the current phase.
 fn progress_lines(migration: &MigrationBody, columns: usize, now: Timestamp) -> Vec<StyledLine> {
     let it = &migration.progress;
     let mut lines = Vec::new();
@@ -255,7 +255,7 @@ fn progress_lines(migration: &MigrationBody, columns: usize, now: Timestamp) -> 
     lines
 }
 
-/// What it waits for, what was asked of it, what was measured.
+/// What it waits for, what was requested, what was measured.
 fn footer_lines(migration: &MigrationBody, now: Timestamp) -> Vec<StyledLine> {
     let record = &migration.record;
     let figures = &record.figures;
@@ -278,7 +278,10 @@ fn footer_lines(migration: &MigrationBody, now: Timestamp) -> Vec<StyledLine> {
         lines.push(StyledLine::new(Style::Bold, &text));
     }
     if figures.put_off > 0 {
-        let text = format!("cutover postponed {}", times(u64::from(figures.put_off)));
+        let text = format!(
+            "cutover postponed {}",
+            count_times(u64::from(figures.put_off))
+        );
         lines.push(StyledLine::new(Style::Plain, &text));
     }
     if figures.cut_over_at.is_some() || figures.compared > 0 {
@@ -287,7 +290,7 @@ fn footer_lines(migration: &MigrationBody, now: Timestamp) -> Vec<StyledLine> {
     if let Some(last) = record.findings.last() {
         lines.push(StyledLine::new(Style::Yellow, &log::describe_finding(last)));
     }
-    if record.stage == Stage::CutOver && !is_rolling_back(migration) {
+    if record.stage == MigrationStage::CutOver && !is_rolling_back(migration) {
         lines.extend(window_lines(migration, now));
     }
     if let Some(why) = record.ended.as_ref().and_then(|ended| ended.why.as_ref()) {
@@ -302,9 +305,9 @@ fn footer_lines(migration: &MigrationBody, now: Timestamp) -> Vec<StyledLine> {
 fn comparison_line(migration: &MigrationBody) -> StyledLine {
     let figures = &migration.record.figures;
     let text = format!(
-        "both shards compared {}, {} differences",
-        times(figures.compared),
-        format_number(figures.differences)
+        "both shards compared {}, {}",
+        count_times(figures.compared),
+        count_noun(figures.differences, "difference")
     );
     let paint = match figures.differences {
         0 => Style::Plain,
@@ -313,7 +316,7 @@ fn comparison_line(migration: &MigrationBody) -> StyledLine {
     StyledLine::new(paint, &text)
 }
 
-/// How long the window is still open, and how to end it.
+/// When the window ends, and how to end it.
 fn window_lines(migration: &MigrationBody, now: Timestamp) -> Vec<StyledLine> {
     let record = &migration.record;
     let ms = i64::try_from(record.terms.window_ms).unwrap_or(i64::MAX);

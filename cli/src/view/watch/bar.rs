@@ -1,4 +1,4 @@
-//! A task's progress on one line: as much of it as there is room for.
+//! Renders a task's progress on one line, as far as it fits.
 
 use ballast_domain::Timestamp;
 
@@ -12,7 +12,7 @@ use crate::time::format_duration;
 const BAR_MAX: usize = 28;
 const BAR_MIN: usize = 8;
 
-/// How far a task is, after an indentation.
+/// The progress of a task, after an indentation.
 pub(crate) fn progress_line(
     told: &TaskProgress,
     indent: &str,
@@ -20,7 +20,7 @@ pub(crate) fn progress_line(
     now: Timestamp,
 ) -> StyledLine {
     let mut line = StyledLine::new(Style::Plain, indent);
-    // What is left out first comes last.
+    // The last parts are dropped first.
     let mut parts: Vec<(Style, String)> = Vec::new();
     if let Some(total) = told.total.filter(|total| *total > 0) {
         let share = (told.done as f64 / total as f64).clamp(0.0, 1.0);
@@ -28,7 +28,7 @@ pub(crate) fn progress_line(
         let (full, rest) = split_bar(share, width);
         line = line.with(Style::Cyan, &full).with(Style::Dim, &rest);
         parts.push((Style::Bold, format_percent(share)));
-        // As wide at the beginning as at the end, so that nothing jumps.
+        // A constant width avoids jumps.
         let (done, total) = (format_number(told.done), format_number(total));
         let counts = format!("{done:>width$} of {total}", width = total.len());
         parts.push((Style::Plain, with_unit(counts, &told.unit)));
@@ -60,7 +60,7 @@ fn with_unit(count: String, unit: &str) -> String {
     }
 }
 
-/// ` 41 %`, rounded down: only what is done is done.
+/// ` 41 %`, rounded down, so that 100 % means done.
 pub(crate) fn format_percent(share: f64) -> String {
     format!("{:>3} %", (share * 100.0 + 1e-9).floor())
 }

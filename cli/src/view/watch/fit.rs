@@ -1,12 +1,11 @@
-//! Making a view fit the height of a terminal: the head stays, of the rest the
-//! part around where the execution stands.
+//! Fits a view to the height of a terminal: keeps the head, and the part around the current state.
 
 use super::line::{Style, StyledLine};
 
-/// Below this a part of a graph says nothing.
+/// A smaller part of a graph is useless.
 const GRAPH_MIN: usize = 3;
 
-/// Head, graph and feet, in at most so many rows.
+/// Head, graph and feet in at most `rows` rows.
 pub(super) fn fit_rows(
     head: Vec<StyledLine>,
     graph: Vec<StyledLine>,
@@ -14,7 +13,7 @@ pub(super) fn fit_rows(
     rows: usize,
 ) -> Vec<StyledLine> {
     let room = rows.saturating_sub(head.len());
-    // A graph that has no room left by many runs would be no graph.
+    // Reserve half of the rows for the graph, even with many branches.
     let feet_max = (room / 2).max(room.saturating_sub(graph.len() + 2));
     let feet = shorten_groups(feet, feet_max);
     let between = 1 + usize::from(!feet.is_empty());
@@ -32,14 +31,14 @@ pub(super) fn fit_rows(
     lines
 }
 
-/// As many whole groups as there is room for; first their heads alone.
+/// Shortens groups to the available rows: their heads first.
 fn shorten_groups(groups: Vec<Vec<StyledLine>>, rows_max: usize) -> Vec<StyledLine> {
     if groups.iter().map(Vec::len).sum::<usize>() <= rows_max {
         return groups.into_iter().flatten().collect();
     }
     let count = groups.len();
     if count <= rows_max {
-        // Further lines of the first groups, as long as there is room.
+        // Then further lines of the first groups.
         let mut spare = rows_max - count;
         let cut = |mut group: Vec<StyledLine>| {
             let more = group.len().saturating_sub(1).min(spare);
@@ -59,8 +58,7 @@ fn shorten_groups(groups: Vec<Vec<StyledLine>>, rows_max: usize) -> Vec<StyledLi
     lines
 }
 
-/// The part of a graph around the first state that is marked as current; if
-/// none is, its end.
+/// The part of a graph around the first current state, or its end.
 fn window_around_current(graph: Vec<StyledLine>, rows_max: usize) -> Vec<StyledLine> {
     if graph.len() <= rows_max {
         return graph;
@@ -69,12 +67,12 @@ fn window_around_current(graph: Vec<StyledLine>, rows_max: usize) -> Vec<StyledL
     let inner = rows_max.saturating_sub(2).max(1);
     let at = graph.iter().position(is_current);
     let from = match at {
-        // A third of what is shown lies behind, the rest ahead.
+        // Show one third before the current state, the rest after it.
         Some(at) => at.saturating_sub(inner / 3),
         None => graph.len(),
     };
     let from = from.min(graph.len() - inner);
-    // A line that says "1 more" could as well be that line.
+    // Instead of "1 more", show that line.
     let from = if from <= 1 { 0 } else { from };
     let above = usize::from(from > 0);
     let to = (from + rows_max - above - 1).min(graph.len());

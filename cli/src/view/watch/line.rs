@@ -1,12 +1,12 @@
-//! A line of the live view: pieces of text with their paints. It is cut to a
-//! width before it is painted, so that no paint is ever cut.
+//! A line of the live view: pieces of text with styles. It is truncated before it is coloured, so
+//! that no escape sequence is cut.
 
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 use crate::output::Screen;
 use crate::table::sanitize;
 
-/// How a piece is painted.
+/// The style of a piece.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Style {
     Plain,
@@ -28,14 +28,14 @@ impl StyledLine {
         Self::default().with(paint, text)
     }
 
-    /// With a further piece; what would move the cursor is taken out.
+    /// Adds a piece, without control characters.
     #[must_use]
     pub(crate) fn with(mut self, paint: Style, text: &str) -> Self {
-        self.0.push((paint, clean(text)));
+        self.0.push((paint, sanitize(text)));
         self
     }
 
-    /// With a further piece, two columns on; an empty one is left out.
+    /// Adds a piece after two spaces, unless it is empty.
     #[must_use]
     pub(crate) fn then_spaced(self, paint: Style, text: &str) -> Self {
         if text.is_empty() {
@@ -44,23 +44,23 @@ impl StyledLine {
         self.with(Style::Plain, "  ").with(paint, text)
     }
 
-    /// How many columns it takes.
+    /// Its width in columns.
     pub(crate) fn width(&self) -> usize {
         self.0.iter().map(|(_, text)| text.width()).sum()
     }
 
-    /// Whether a piece of it is painted so.
+    /// Whether a piece has this style.
     pub(crate) fn has_style(&self, paint: Style) -> bool {
         self.0.iter().any(|(other, _)| *other == paint)
     }
 
-    /// Its text alone.
+    /// Its plain text.
     #[cfg(test)]
     pub(crate) fn text(&self) -> String {
         self.0.iter().map(|(_, text)| text.as_str()).collect()
     }
 
-    /// The line in at most so many columns.
+    /// Truncates the line to a width.
     #[must_use]
     pub(crate) fn cut(self, columns: usize) -> Self {
         if self.width() <= columns {
@@ -86,7 +86,7 @@ impl StyledLine {
         kept
     }
 
-    /// The line as it is written to a terminal.
+    /// The line with its escape sequences.
     pub(crate) fn painted(&self, screen: &Screen) -> String {
         let piece = |(paint, text): &(Style, String)| match paint {
             Style::Plain => text.clone(),

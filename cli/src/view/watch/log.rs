@@ -1,5 +1,5 @@
-//! An execution told line by line, for a pipe or a log: each change once, with
-//! its time. Pure: what is heard goes in, lines come out.
+//! Logs an execution line by line, for a pipe: each change once, with its time. Pure: snapshots in,
+//! lines out.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,11 +12,11 @@ use crate::execution::state_history::{StateChange, StateEvent, StateHistory};
 use crate::table::{format_number, sanitize};
 use crate::time::format_duration;
 
-/// Progress is told again after so much of the whole, or so long.
+/// Log progress again after this share of the total, or this time.
 const SHARE_STEP: f64 = 0.05;
 const STEP_MS: i64 = 10_000;
 
-/// Whoever tells, with what was told.
+/// What was logged so far.
 #[derive(Debug, Default)]
 pub(crate) struct ExecutionLog {
     story: StateHistory,
@@ -29,7 +29,7 @@ pub(crate) struct ExecutionLog {
 }
 
 impl ExecutionLog {
-    /// Tells from now on, or also what happened before.
+    /// Logs from now on, or from the start of the execution.
     pub(crate) fn new(from_start: bool) -> Self {
         Self {
             from_start,
@@ -37,7 +37,7 @@ impl ExecutionLog {
         }
     }
 
-    /// The lines for what was heard.
+    /// Returns the lines for a new snapshot.
     pub(crate) fn log_changes(
         &mut self,
         execution: &Execution,
@@ -60,7 +60,7 @@ impl ExecutionLog {
             let happened = self.story.apply(event).filter(|_| !silent);
             lines.extend(happened.map(|told| timed_line(event.timestamp, &describe_event(&told))));
         }
-        // What is known with its time comes before what is told as of now.
+        // Log timestamped progress before current positions.
         let mut known: Vec<&TaskProgress> = execution.progress.iter().collect();
         known.sort_by_key(|progress| progress.at);
         for progress in known {
@@ -77,8 +77,7 @@ impl ExecutionLog {
         lines
     }
 
-    /// The first line, with a time that none after it is before: whoever is
-    /// told from the start is told of the start.
+    /// The first line. From the start it has the start time, so that the times are in order.
     fn head(&self, execution: &Execution, now: Timestamp) -> String {
         let id = &execution.id;
         if self.from_start {
@@ -91,13 +90,13 @@ impl ExecutionLog {
         timed_line(earliest, &format!("{id} is {status}{place}"))
     }
 
-    /// The line for a connection that is lost.
+    /// The line for a lost connection.
     pub(crate) fn log_disconnected(&mut self, now: Timestamp) -> String {
         self.lost.get_or_insert(now);
         timed_line(now, "connection lost, reconnecting…")
     }
 
-    /// What will not happen by itself or not at once is told with when or how.
+    /// Logs a position that waits, with when or how it continues.
     fn position(&mut self, whole: &Execution, it: &Position, now: Timestamp) -> Option<String> {
         let signal = match it.doing {
             PositionActivity::Waiting | PositionActivity::BackingOff => String::new(),
@@ -149,7 +148,7 @@ fn timed_line(moment: Timestamp, text: &str) -> String {
     sanitize(&format!("{moment} {text}"))
 }
 
-/// Where it stands, in few words.
+/// Its current states, in few words.
 fn describe_standing(execution: &Execution) -> String {
     let places: Vec<String> = execution.position.iter().map(describe_place).collect();
     let paused = if execution.paused { ", paused" } else { "" };

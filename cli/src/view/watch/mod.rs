@@ -1,5 +1,5 @@
-//! The live view of an execution: what is known and what time it is become
-//! lines of a given width and height. Pure; the edge is `cli/paint.rs`.
+//! The live view of an execution: renders its state and the time as lines of a given width and
+//! height. Pure; `paint.rs` writes them to the terminal.
 //!
 //! ```text
 //!   hello:42  RUNNING  2 min 13 s          the head
@@ -31,12 +31,12 @@ use crate::execution::state_history::StateHistory;
 use crate::time::format_duration;
 use line::{Style, StyledLine};
 
-/// How long it is shown that the connection is there again.
+/// How long to show that the connection is restored.
 const BACK_SHOWN_MS: i64 = 5_000;
-/// Columns beyond which nothing is gained.
+/// Maximum width.
 const COLUMNS_MAX: usize = 120;
 
-/// All that a view is made of.
+/// The input of a view.
 pub(crate) struct ExecutionScene<'a> {
     pub(crate) execution: &'a Execution,
     pub(crate) definition: &'a Definition,
@@ -45,7 +45,7 @@ pub(crate) struct ExecutionScene<'a> {
     pub(crate) now: Timestamp,
 }
 
-/// Whether the server is heard.
+/// The state of the connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Connection {
     Up,
@@ -54,7 +54,7 @@ pub(crate) enum Connection {
 }
 
 impl Connection {
-    /// Nothing is heard any more.
+    /// Marks the connection as lost.
     pub(crate) fn lose(self, now: Timestamp) -> Self {
         match self {
             Self::Lost { .. } => self,
@@ -62,7 +62,7 @@ impl Connection {
         }
     }
 
-    /// Something is heard.
+    /// Marks the connection as restored.
     pub(crate) fn restore(self, now: Timestamp) -> Self {
         match self {
             Self::Lost { since } => Self::Restored { since, at: now },
@@ -72,7 +72,7 @@ impl Connection {
     }
 }
 
-/// The view, in so many columns and rows.
+/// Renders the view for this size.
 pub(crate) fn frame(scene: &ExecutionScene<'_>, columns: usize, rows: usize) -> Vec<StyledLine> {
     let columns = columns.clamp(1, COLUMNS_MAX);
     let mut head = vec![headline(scene.execution, scene.now)];
@@ -81,12 +81,12 @@ pub(crate) fn frame(scene: &ExecutionScene<'_>, columns: usize, rows: usize) -> 
     let graph = draw::text(scene.definition, &marks);
     let graph: Vec<StyledLine> = graph.lines().map(coloured_line).collect();
     let feet = position::position_lines(scene.execution, scene.story, columns, scene.now);
-    // The cursor stands on a row of its own, below.
+    // Leave one row for the cursor.
     let lines = fit::fit_rows(head, graph, feet, rows.saturating_sub(1));
     lines.into_iter().map(|line| line.cut(columns)).collect()
 }
 
-/// Which execution, how it stands, for how long.
+/// The id, the status and the duration.
 fn headline(execution: &Execution, now: Timestamp) -> StyledLine {
     let status = execution.status;
     let paint = match status {
@@ -101,7 +101,7 @@ fn headline(execution: &Execution, now: Timestamp) -> StyledLine {
         line = line.then_spaced(Style::Yellow, "paused");
     }
     line = line.then_spaced(Style::Plain, &format_duration(execution.elapsed_ms(now)));
-    // Usually the ID says it.
+    // Usually the ID contains the workflow's name.
     if !execution.id.starts_with(&execution.workflow) {
         line = line.then_spaced(Style::Dim, &execution.workflow);
     }
@@ -127,7 +127,7 @@ pub(crate) fn connection_line(link: Connection, now: Timestamp) -> Option<Styled
     }
 }
 
-/// A line of a drawing, with the colours of its mark.
+/// A line of the graph, coloured by its mark.
 fn coloured_line(text: &str) -> StyledLine {
     let Some((rails, sign, rest)) = split_mark(text) else {
         return StyledLine::new(Style::Dim, text);
@@ -144,8 +144,7 @@ fn coloured_line(text: &str) -> StyledLine {
         .with(then, rest)
 }
 
-/// The rails before a state's sign, the sign, and what is behind it; none if
-/// it is no state's line.
+/// Splits a state's line into rails, mark and text; `None` for other lines.
 fn split_mark(text: &str) -> Option<(&str, char, &str)> {
     let at = text.find(|c| !matches!(c, ' ' | '│'))?;
     let (rails, rest) = text.split_at_checked(at)?;

@@ -1,4 +1,4 @@
-//! How fast tasks go, and when they will be done, in words.
+//! Formats the rate of a task and its remaining time.
 
 use ballast_domain::Timestamp;
 
@@ -24,7 +24,7 @@ pub(crate) fn format_rate(per_second: f64, unit: &str) -> String {
     }
 }
 
-/// How long it takes until all is done at this pace, as seen at `now`.
+/// The remaining time at this rate, as of `now`.
 pub(crate) fn remaining_ms(told: &TaskProgress, per_second: f64, now: Timestamp) -> Option<i64> {
     let left = told.total?.saturating_sub(told.done);
     let ms = left as f64 * 1_000.0 / per_second;

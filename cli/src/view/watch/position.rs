@@ -1,4 +1,4 @@
-//! Where an execution stands, in words: a line or two for each run of it.
+//! Renders the positions of an execution: one or two lines per branch.
 
 use ballast_domain::Timestamp;
 
@@ -23,12 +23,12 @@ pub(crate) fn describe_place(at: &Position) -> String {
     }
 }
 
-/// How long it has been there.
+/// The time since the state was entered.
 fn time_since_entered(at: &Position, now: Timestamp) -> String {
     format_duration(now.unix_ms().saturating_sub(at.entered_at.unix_ms()))
 }
 
-/// What is done there, and since when or until when.
+/// Describes the activity, and since when or until when.
 pub(crate) fn describe_activity(at: &Position, paused: bool, now: Timestamp) -> String {
     let since = time_since_entered(at, now);
     let until = |moment: Timestamp| format_duration(moment.unix_ms().saturating_sub(now.unix_ms()));
@@ -69,7 +69,7 @@ pub(crate) fn describe_activity(at: &Position, paused: bool, now: Timestamp) -> 
     }
 }
 
-/// How a task that waits for a signal is answered.
+/// The command that signals a waiting task.
 pub(crate) fn signal_command(id: &str, at: &Position) -> String {
     let quoted = |text: &str| {
         let simple = |c: char| c.is_ascii_alphanumeric() || "-_.:/".contains(c);
@@ -86,11 +86,10 @@ pub(crate) fn signal_command(id: &str, at: &Position) -> String {
     )
 }
 
-/// Branches or iterations up to which a bar would say less than the numbers.
+/// With this many branches or fewer, numbers are clearer than a bar.
 const FEW: u64 = 4;
 
-/// What a Map of many items has done, as if it were a task's progress, with its
-/// mean pace since it was entered.
+/// The progress of a Map with many items, with its mean rate.
 fn map_progress(at: &Position, now: Timestamp) -> Option<TaskProgress> {
     let (done, total) = match (at.doing, at.done, at.total) {
         (PositionActivity::Gathering, Some(done), Some(total)) if total > FEW => (done, total),
@@ -119,7 +118,7 @@ fn activity_symbol(doing: PositionActivity) -> (&'static str, Style) {
     }
 }
 
-/// All positions, each with its progress.
+/// All positions with their progress.
 pub(super) fn position_lines(
     execution: &Execution,
     story: &StateHistory,
@@ -139,7 +138,7 @@ pub(super) fn position_lines(
         let name = format!("{:width$}", describe_place(at));
         let many = map_progress(at, now);
         let words = match many {
-            // The bar has the numbers.
+            // The bar shows the numbers.
             Some(_) => format!("for {}", time_since_entered(at, now)),
             None => describe_activity(at, execution.paused, now),
         };
@@ -159,7 +158,7 @@ pub(super) fn position_lines(
             let how = signal_command(&execution.id, at);
             group.push(StyledLine::new(Style::Dim, &format!("  {how}")));
         }
-        // Of several that do the same, the first is the first.
+        // Several branches in the same state: match them in order.
         let mine = told.iter().position(|progress| progress.state == at.state);
         if at.doing == PositionActivity::Working
             && let Some(mine) = mine
