@@ -109,7 +109,7 @@ async fn a_tenant_moves_and_comes_back() {
     for said in [
         "WaitForSync",
         "Start migration",
-        "20 rows in 1 polls",
+        "20 rows in 1 poll,",
         "about 20 ms",
     ] {
         assert!(plan.text.contains(said), "{said}");
@@ -138,7 +138,7 @@ async fn a_tenant_moves_and_comes_back() {
         "Complete",
         "relief",
         "step ",
-        "min to go",
+        "min left",
     ] {
         assert!(shown.text.contains(said), "{said}");
     }

@@ -177,10 +177,10 @@ async fn where_no_shard_can_be_made_somebody_is_asked_for_so_many() {
     command.args(["plan", "show", &id, "--url", &it.admin]);
     command.env("BALLAST_TOKEN", &it.token);
     let shown = Process::spawn(&mut command).wait_for_end().await;
-    assert!(shown.stdout.contains("1 more shard in far"), "{shown:?}");
+    assert!(shown.stdout.contains("1 shard more in far"), "{shown:?}");
     let why = it.get("/shards/far-1/why-not").await;
     assert!(
-        text(&why["answer"]).contains("waits for 1 more shard"),
+        text(&why["answer"]).contains("waits for 1 shard more"),
         "{why}"
     );
     // Somebody makes one, and the rest goes by itself.

@@ -1,5 +1,5 @@
-//! A real browser: headless Chromium, driven through its WebDriver. A few of
-//! the protocol's commands are all that journeys need.
+//! A real browser: headless Chromium, driven through WebDriver. Implements only the commands
+//! that the journeys use.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -25,7 +25,7 @@ pub struct Element(String);
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
 impl Chromium {
-    /// A fresh browser, which knows nothing.
+    /// Starts a browser with an empty profile.
     pub async fn start() -> Self {
         let profile = tempfile::tempdir().unwrap();
         let mut driver = Command::new(tool(&["chromedriver"]))
@@ -75,24 +75,25 @@ impl Chromium {
         if good { Ok(value) } else { Err(value) }
     }
 
-    async fn told(&self, method: &str, path: &str, body: Value) -> Value {
+    async fn send_or_panic(&self, method: &str, path: &str, body: Value) -> Value {
         match self.send(method, path, &body).await {
             Ok(value) => value,
             Err(error) => panic!("{method} {path} {body}: {error}\n{}", self.source().await),
         }
     }
 
-    /// Goes to an address.
-    pub async fn go(&self, url: &str) {
-        self.told("POST", "/url", json!({ "url": url })).await;
+    /// Opens an address.
+    pub async fn navigate(&self, url: &str) {
+        self.send_or_panic("POST", "/url", json!({ "url": url }))
+            .await;
     }
 
-    /// Where it is.
+    /// The address of the current page.
     pub async fn url(&self) -> String {
-        super::text(&self.told("GET", "/url", Value::Null).await)
+        super::text(&self.send_or_panic("GET", "/url", Value::Null).await)
     }
 
-    /// The page as it stands.
+    /// The current page's markup.
     pub async fn source(&self) -> String {
         let source = self.send("GET", "/source", &Value::Null).await;
         source.map_or_else(|error| error.to_string(), |source| super::text(&source))
@@ -108,19 +109,20 @@ impl Chromium {
         .await
     }
 
-    /// Waits for a link, button or summary that says this.
-    pub async fn find_said(&self, said: &str) -> Element {
-        let path =
-            format!("//*[(self::a or self::button or self::summary)][normalize-space(.)={said:?}]");
+    /// Waits for a link, button or summary with this text.
+    pub async fn find_by_text(&self, text_shown: &str) -> Element {
+        let path = format!(
+            "//*[(self::a or self::button or self::summary)][normalize-space(.)={text_shown:?}]"
+        );
         let body = json!({ "using": "xpath", "value": path });
-        eventually(said, async || {
+        eventually(text_shown, async || {
             let found = self.send("POST", "/element", &body).await.ok()?;
             Some(Element(super::text(&found[ELEMENT])))
         })
         .await
     }
 
-    /// Clicks an element once it can be.
+    /// Clicks an element as soon as it is clickable.
     pub async fn click(&self, element: &Element) {
         let path = format!("/element/{}/click", element.0);
         eventually("a click", async || {
@@ -129,14 +131,14 @@ impl Chromium {
         .await;
     }
 
-    /// Clicks what says this.
-    pub async fn click_said(&self, said: &str) {
+    /// Clicks the link, button or summary with this text.
+    pub async fn click_text(&self, text_shown: &str) {
         let body = json!({
             "using": "xpath",
-            "value": format!("//*[(self::a or self::button or self::summary)][normalize-space(.)={said:?}]"),
+            "value": format!("//*[(self::a or self::button or self::summary)][normalize-space(.)={text_shown:?}]"),
         });
-        // The page may be drawn anew between finding and clicking.
-        eventually(said, async || {
+        // The page may be redrawn between finding the element and clicking it.
+        eventually(text_shown, async || {
             let found = self.send("POST", "/element", &body).await.ok()?;
             let path = format!("/element/{}/click", found[ELEMENT].as_str()?);
             self.send("POST", &path, &json!({})).await.ok()
@@ -147,9 +149,9 @@ impl Chromium {
     /// Types into a field.
     pub async fn fill(&self, css: &str, text: &str) {
         let Element(id) = self.find(css).await;
-        self.told("POST", &format!("/element/{id}/clear"), json!({}))
+        self.send_or_panic("POST", &format!("/element/{id}/clear"), json!({}))
             .await;
-        self.told(
+        self.send_or_panic(
             "POST",
             &format!("/element/{id}/value"),
             json!({ "text": text }),
@@ -160,16 +162,16 @@ impl Chromium {
     /// Runs a script and returns what it returns.
     pub async fn script(&self, script: &str, arguments: Value) -> Value {
         let body = json!({ "script": script, "args": arguments });
-        self.told("POST", "/execute/sync", body).await
+        self.send_or_panic("POST", "/execute/sync", body).await
     }
 
     /// Runs a script that calls its last argument when it is done.
-    pub async fn script_later(&self, script: &str, arguments: Value) -> Value {
+    pub async fn script_async(&self, script: &str, arguments: Value) -> Value {
         let body = json!({ "script": script, "args": arguments });
-        self.told("POST", "/execute/async", body).await
+        self.send_or_panic("POST", "/execute/async", body).await
     }
 
-    /// What can be read on the page.
+    /// The page's visible text.
     pub async fn text(&self) -> String {
         super::text(
             &self
@@ -178,42 +180,42 @@ impl Chromium {
         )
     }
 
-    /// Waits until this can be read on the page.
-    pub async fn reads(&self, said: &str) {
+    /// Waits until this text is visible on the page.
+    pub async fn wait_for_text(&self, text_shown: &str) {
         let watch = stopwatch();
         loop {
             let text = self.text().await;
-            if text.contains(said) {
+            if text.contains(text_shown) {
                 return;
             }
             assert!(
                 watch.elapsed().as_secs() < 60,
-                "{said:?} is not on the page:\n{text}"
+                "{text_shown:?} is not on the page:\n{text}"
             );
             tokio::time::sleep(std::time::Duration::from_millis(50)).await;
         }
     }
 
-    /// Makes the window so large.
+    /// Sets the size of the window.
     pub async fn resize(&self, width: u32, height: u32) {
-        // Chromium's windows have a least width; what it pretends to be has not.
+        // Chromium's windows have a minimum width; emulated device metrics do not.
         let body = json!({ "cmd": "Emulation.setDeviceMetricsOverride", "params": {
             "width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600,
         } });
-        self.told("POST", "/goog/cdp/execute", body).await;
+        self.send_or_panic("POST", "/goog/cdp/execute", body).await;
     }
 
-    /// Forgets the cookies of where it is.
-    pub async fn forget_cookies(&self) {
-        self.told("DELETE", "/cookie", Value::Null).await;
+    /// Deletes the current site's cookies.
+    pub async fn clear_cookies(&self) {
+        self.send_or_panic("DELETE", "/cookie", Value::Null).await;
     }
 
-    /// A picture of the whole page.
-    pub async fn picture(&self, file: &Path) {
+    /// Saves a screenshot of the whole page.
+    pub async fn screenshot(&self, file: &Path) {
         let body = json!({ "cmd": "Page.captureScreenshot", "params": {
             "format": "png", "captureBeyondViewport": true,
         } });
-        let taken = self.told("POST", "/goog/cdp/execute", body).await;
+        let taken = self.send_or_panic("POST", "/goog/cdp/execute", body).await;
         let data = super::text(&taken["data"]);
         let png = base64::engine::general_purpose::STANDARD
             .decode(data)
@@ -222,10 +224,10 @@ impl Chromium {
         std::fs::write(file, png).unwrap();
     }
 
-    /// What its console was told since the last time: errors and warnings.
-    pub async fn complaints(&self) -> Vec<String> {
+    /// Errors and warnings logged to the browser's console since the last call.
+    pub async fn console_errors(&self) -> Vec<String> {
         let log = self
-            .told("POST", "/se/log", json!({ "type": "browser" }))
+            .send_or_panic("POST", "/se/log", json!({ "type": "browser" }))
             .await;
         let entries = log.as_array().unwrap().iter();
         let bad = entries.filter(|entry| entry["level"] == "SEVERE" || entry["level"] == "WARNING");
@@ -235,7 +237,7 @@ impl Chromium {
 
 impl Drop for Chromium {
     fn drop(&mut self) {
-        // The driver takes its browser with it when it is asked to end.
+        // On SIGTERM the driver ends its browser too.
         let _ = Command::new("kill")
             .arg(self.driver.id().to_string())
             .status();
@@ -243,7 +245,7 @@ impl Drop for Chromium {
     }
 }
 
-/// The port that the driver says it listens on.
+/// Reads the port that the driver listens on from its output.
 fn port(driver: &mut Child) -> u16 {
     use std::io::{BufRead, BufReader};
     let lines = BufReader::new(driver.stdout.take().unwrap()).lines();
@@ -252,10 +254,10 @@ fn port(driver: &mut Child) -> u16 {
             return rest.trim_end_matches('.').parse().unwrap();
         }
     }
-    panic!("chromedriver said no port");
+    panic!("chromedriver printed no port");
 }
 
-/// Where a tool is.
+/// Finds a tool in `PATH`.
 fn tool(names: &[&str]) -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     for directory in std::env::split_paths(&path) {
@@ -267,6 +269,6 @@ fn tool(names: &[&str]) -> PathBuf {
         }
     }
     panic!(
-        "there is no {names:?}: run scripts/test browser, or install chromium and chromium-driver"
+        "{names:?} not found: run scripts/test browser, or install chromium and chromium-driver"
     );
 }

@@ -1,4 +1,4 @@
-//! A tenant that is voted on again and again.
+//! A tenant under a steady load of votes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -8,23 +8,23 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use super::Instance;
-use super::polls::{Application, Poll};
+use super::polls::{Application, TestPoll};
 
-/// A tenant that is voted on again and again.
-pub struct Busy {
+/// A tenant under a steady load of votes.
+pub struct BusyTenant {
     /// Its name.
     pub tenant: String,
-    /// What is voted on.
-    pub polls: Arc<Vec<Poll>>,
-    /// Who votes.
+    /// Its polls.
+    pub polls: Arc<Vec<TestPoll>>,
+    /// The application that sends the votes.
     pub app: Arc<Application>,
     counted: Arc<AtomicU64>,
     ending: Arc<AtomicBool>,
     task: JoinHandle<()>,
 }
 
-impl Busy {
-    /// So many votes ten times a second, in turn for each of so many polls.
+impl BusyTenant {
+    /// Sends `votes` votes ten times a second, spread over `polls` polls in turn.
     pub async fn begin(it: &Instance, tenant: &str, votes: u64, polls: usize) -> Self {
         let app = Arc::new(Application::with_scopes(it, tenant, &["vote", "read", "polls"]).await);
         let mut made = Vec::new();
@@ -51,7 +51,7 @@ impl Busy {
                     let call = app
                         .call("POST", "/votes")
                         .raw("application/x-ndjson", lines);
-                    // Nobody answers while the process is killed.
+                    // There is no answer while the process is down.
                     let Some(answer) = call.try_send().await else {
                         continue;
                     };
@@ -70,7 +70,8 @@ impl Busy {
         }
     }
 
-    /// Ends, and finds exactly the votes that were acknowledged: so many.
+    /// Stops voting, checks that the polls have exactly the acknowledged votes, and returns
+    /// how many there are.
     pub async fn end(self) -> u64 {
         self.ending.store(true, Ordering::SeqCst);
         self.task.await.unwrap();

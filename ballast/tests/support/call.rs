@@ -6,23 +6,23 @@ use reqwest::header::HeaderMap;
 use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 
-/// How long anything may take to be answered to the last byte. A client may wait
-/// for a connection that never comes when the process died while it connected.
-pub const ANSWERED_WITHIN: Duration = Duration::from_secs(90);
+/// How long a request may take until the last byte of its answer. Without a limit a client may
+/// wait forever for a connection if the process died while it connected.
+pub const REQUEST_TIMEOUT: Duration = Duration::from_secs(90);
 
-/// A request that is being put together.
+/// A request under construction.
 pub struct Call(RequestBuilder);
 
-/// What came back.
+/// A complete answer.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct HttpAnswer {
     /// The HTTP status.
     pub status: u16,
     /// The headers.
     pub headers: HeaderMap,
-    /// The body as JSON; `null` when it is none.
+    /// The body as JSON; `null` when it is not JSON.
     pub body: Value,
-    /// The body as it came.
+    /// The raw body.
     pub text: String,
 }
 
@@ -32,22 +32,22 @@ impl Call {
         Self(client.request(method.parse::<Method>().unwrap(), url))
     }
 
-    /// With this bearer token.
+    /// Adds this bearer token.
     pub fn token(self, token: &str) -> Self {
         self.header("authorization", &format!("Bearer {token}"))
     }
 
-    /// With this header.
+    /// Adds this header.
     pub fn header(self, name: &str, value: &str) -> Self {
         Self(self.0.header(name, value))
     }
 
-    /// With this JSON.
+    /// Sets this JSON body.
     pub fn json(self, body: &Value) -> Self {
         Self(self.0.json(body))
     }
 
-    /// With this body, as it is.
+    /// Sets this raw body.
     pub fn raw(self, content_type: &str, body: impl Into<Vec<u8>>) -> Self {
         Self(
             self.0
@@ -56,22 +56,22 @@ impl Call {
         )
     }
 
-    /// Sends it; `None` when there was no whole answer.
-    pub async fn try_send(self) -> Option<Answer> {
+    /// Sends it; `None` when no complete answer came.
+    pub async fn try_send(self) -> Option<HttpAnswer> {
         self.outcome().await.ok()
     }
 
     /// Sends it.
-    pub async fn send(self) -> Answer {
+    pub async fn send(self) -> HttpAnswer {
         self.outcome().await.unwrap()
     }
 
-    /// Sends it and says why there was no answer.
-    pub async fn outcome(self) -> Result<Answer, reqwest::Error> {
-        let response = self.0.timeout(ANSWERED_WITHIN).send().await?;
+    /// Sends it; the error says why no answer came.
+    pub async fn outcome(self) -> Result<HttpAnswer, reqwest::Error> {
+        let response = self.0.timeout(REQUEST_TIMEOUT).send().await?;
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         let text = response.text().await?;
-        Ok(Answer {
+        Ok(HttpAnswer {
             status,
             headers,
             body: serde_json::from_str(&text).unwrap_or(Value::Null),
@@ -80,28 +80,28 @@ impl Call {
     }
 }
 
-impl Answer {
-    /// The body, when the status is the one expected.
+impl HttpAnswer {
+    /// Checks the status and returns the body.
     #[track_caller]
     pub fn expect(self, status: u16) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
         self.body
     }
 
-    /// Whether it was a success.
+    /// Whether the status is 2xx.
     pub fn is_ok(&self) -> bool {
         (200..300).contains(&self.status)
     }
 
-    /// Whether the admin API refused it with this status and code.
+    /// Checks that the answer is an error with this status and code, and returns the body.
     #[track_caller]
-    pub fn refused(self, status: u16, code: &str) -> Value {
+    pub fn expect_error(self, status: u16, code: &str) -> Value {
         let found = (self.status, self.body["code"].as_str().unwrap_or_default());
         assert_eq!(found, (status, code), "{}", self.text);
         self.body
     }
 
-    /// A header's value, or nothing.
+    /// A header's value, or an empty text.
     pub fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)

@@ -1,5 +1,5 @@
-//! Time in journeys: real processes need real time. It is read here only, and
-//! nothing waits for a time to pass, only for a condition to hold.
+//! Time in journeys: real processes need real time. Only this module reads the clock, and no
+//! test waits for time to pass, only for conditions.
 
 use std::time::{Duration, Instant, SystemTime};
 
@@ -7,8 +7,8 @@ use ballast_domain::Timestamp;
 
 /// How long a condition may take to hold on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// How often a condition is looked at.
-const LOOK_AGAIN: Duration = Duration::from_millis(10);
+/// How often a condition is checked.
+const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// A stopwatch.
 #[allow(clippy::disallowed_methods, reason = "journeys measure real processes")]
@@ -28,27 +28,27 @@ pub fn in_ms(ms: i64) -> Timestamp {
     Timestamp::from_unix_ms(i64::try_from(since.as_millis()).unwrap() + ms)
 }
 
-/// Looks until `probe` finds something; panics when it takes too long.
+/// Calls `probe` until it returns something; panics on a timeout.
 pub async fn eventually<T>(what: &str, probe: impl AsyncFnMut() -> Option<T>) -> T {
     within(PATIENCE, what, probe).await
 }
 
-/// Looks until `probe` finds something, for as long as `patience`.
+/// Calls `probe` until it returns something, for at most `patience`.
 pub async fn within<T>(
     patience: Duration,
     what: &str,
     mut probe: impl AsyncFnMut() -> Option<T>,
 ) -> T {
-    let looking = async {
+    let polling = async {
         loop {
             if let Some(found) = probe().await {
                 return found;
             }
-            tokio::time::sleep(LOOK_AGAIN).await;
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     };
-    match tokio::time::timeout(patience, looking).await {
+    match tokio::time::timeout(patience, polling).await {
         Ok(found) => found,
-        Err(_) => panic!("waited {patience:?} in vain: {what}"),
+        Err(_) => panic!("timed out after {patience:?}: {what}"),
     }
 }

@@ -1,5 +1,5 @@
-//! A fleet that is made hot: two shards that can take little, rules with short
-//! windows, and tenants that are voted on again and again.
+//! A fleet that gets hotspots: two shards with little capacity, rules with short windows, and
+//! tenants under a steady load of votes.
 
 use std::fs;
 use std::sync::Arc;
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use super::busy::Busy;
-use super::{Instance, Options, text};
+use super::busy::BusyTenant;
+use super::{Instance, InstanceOptions, text};
 
-/// Moves and judgements take their time on a busy machine.
+/// Migrations and the judgement of cures take time on a busy machine.
 pub const PATIENCE: Duration = Duration::from_secs(150);
 
-/// A shard can take 60 votes a second; a hotspot is one with more than 50.
+/// A shard is rated at 60 votes/s; one with more than 50 is a hotspot.
 pub const RULES: &str = r#"
 [windows]
 step = "1s"
@@ -30,12 +30,12 @@ clear_for = "2s"
 severity = "critical"
 "#;
 
-/// A fleet of two shards that does this about hotspots.
+/// Starts a fleet of two shards with this hotspot mode.
 pub async fn started(mode: &str) -> Instance {
     started_with(mode, "").await
 }
 
-/// The same, with more settings of hotspots.
+/// The same, with more `[hotspots]` settings.
 pub async fn started_with(mode: &str, more: &str) -> Instance {
     let home = Arc::new(tempfile::tempdir().unwrap());
     fs::write(home.path().join("rules.toml"), RULES).unwrap();
@@ -43,35 +43,35 @@ pub async fn started_with(mode: &str, more: &str) -> Instance {
         "[fleet]\nshards = 2\n[load]\nvotes_per_second = 60\n[moves]\nwindow = \"1s\"\n\
          [hotspots]\nmode = \"{mode}\"\nrules = \"rules.toml\"\nsettle = \"0s\"\njudge = \"4s\"\n{more}"
     );
-    let options = Options {
+    let options = InstanceOptions {
         config: Some(config),
-        ..Options::default()
+        ..InstanceOptions::default()
     };
     Instance::within(home, options).await
 }
 
-/// Where a tenant is.
-pub async fn shard_of(it: &Instance, tenant: &str) -> String {
+/// The shard of a tenant's first slice.
+pub async fn find_shard(it: &Instance, tenant: &str) -> String {
     text(&it.get(&format!("/tenants/{tenant}")).await["slices"][0]["shardID"])
 }
 
-/// Two tenants on one shard, with more than it can bear between them.
-pub async fn two_on_one(it: &Instance) -> (Busy, Busy, String) {
+/// Creates two tenants on one shard whose load together exceeds its capacity.
+pub async fn overload_one_shard(it: &Instance) -> (BusyTenant, BusyTenant, String) {
     let mut by_shard = std::collections::BTreeMap::new();
     for number in 0.. {
         let tenant = format!("tenant-{number}");
         it.tenant(&tenant).await;
-        let shard = shard_of(it, &tenant).await;
+        let shard = find_shard(it, &tenant).await;
         if let Some(other) = by_shard.insert(shard.clone(), tenant.clone()) {
-            let one = Busy::begin(it, &other, 4, 1).await;
-            let two = Busy::begin(it, &tenant, 4, 1).await;
+            let one = BusyTenant::begin(it, &other, 4, 1).await;
+            let two = BusyTenant::begin(it, &tenant, 4, 1).await;
             return (one, two, shard);
         }
     }
     unreachable!()
 }
 
-/// The first of a list.
+/// The first item of a list.
 pub async fn first(it: &Instance, path: &str) -> Option<Value> {
     it.get(path).await["items"]
         .as_array()

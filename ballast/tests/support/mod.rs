@@ -1,8 +1,15 @@
 //! The harness of the journeys: real `ballast up` processes on loopback, each
 //! in a temporary directory and on a port of its own, killed when dropped.
 
-#![allow(dead_code, unused_imports, reason = "each journey uses a part of it")]
-#![allow(unreachable_pub, reason = "each journey has the harness as a module")]
+#![allow(
+    dead_code,
+    unused_imports,
+    reason = "each test binary uses a part of this module"
+)]
+#![allow(
+    unreachable_pub,
+    reason = "each test binary includes the harness as a module"
+)]
 
 pub mod browser;
 pub mod busy;
@@ -26,62 +33,62 @@ use reqwest::Client;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-pub use call::{Answer, Call};
+pub use call::{Call, HttpAnswer};
 pub use clock::{eventually, in_ms, stopwatch, within};
-pub use process::{Ended, Process};
+pub use process::{Process, ProcessExit};
 
-/// How an instance is started.
+/// How to start an instance.
 #[derive(Debug, Clone, Default)]
-pub struct Options {
+pub struct InstanceOptions {
     /// Further arguments.
     pub args: Vec<String>,
     /// Environment variables.
     pub env: Vec<(String, String)>,
-    /// The text of its configuration file, if it is to have one.
+    /// The text of its configuration file, if any.
     pub config: Option<String>,
-    /// Whether clients trust this certificate (PEM) and speak HTTPS.
+    /// The certificate (PEM) that clients trust; they use HTTPS then.
     pub trust: Option<String>,
 }
 
 /// A running `ballast up`.
 pub struct Instance {
     process: Process,
-    options: Options,
+    options: InstanceOptions,
     home: Arc<TempDir>,
     http: Client,
-    /// Where the router is.
+    /// The router's URL.
     pub router: String,
-    /// Where the admin API is.
+    /// The admin API's URL.
     pub admin: String,
     /// The admin token of the first start.
     pub token: String,
 }
 
 impl Instance {
-    /// A fresh instance with nothing special.
+    /// Starts an instance with default options.
     pub async fn start() -> Self {
-        Self::with(Options::default()).await
+        Self::with(InstanceOptions::default()).await
     }
 
-    /// A fresh instance.
-    pub async fn with(options: Options) -> Self {
+    /// Starts an instance.
+    pub async fn with(options: InstanceOptions) -> Self {
         Self::within(Arc::new(tempfile::tempdir().unwrap()), options).await
     }
 
-    /// An instance whose files are in this directory.
-    pub async fn within(home: Arc<TempDir>, options: Options) -> Self {
+    /// Starts an instance with its files in this directory.
+    pub async fn within(home: Arc<TempDir>, options: InstanceOptions) -> Self {
         match Self::launch(home, options, "127.0.0.1:0").await {
             Ok(instance) => instance,
-            Err(ended) => panic!("it did not start: {ended:?}"),
+            Err(ended) => panic!("the instance did not start: {ended:?}"),
         }
     }
 
-    /// Starts, or says how it ended instead.
+    /// Starts an instance; the error is how the process exited instead.
     pub async fn launch(
         home: Arc<TempDir>,
-        options: Options,
+        options: InstanceOptions,
         listen: &str,
-    ) -> Result<Self, Box<Ended>> {
+    ) -> Result<Self, Box<ProcessExit>> {
         let process = Process::up(home.path(), &options, listen);
         let process = process.ready().await?;
         let line: Value = serde_json::from_str(process.stdout().trim()).unwrap();
@@ -97,45 +104,45 @@ impl Instance {
         })
     }
 
-    /// Kills the process as the kernel would.
+    /// Kills the process with SIGKILL.
     pub fn kill9(&mut self) {
         self.process.kill9();
     }
 
-    /// Starts again at once, on the same files and the same port.
+    /// Kills the process and starts it at once on the same files and port.
     pub async fn restart(self) -> Self {
         let listen = self.router.rsplit('/').next().unwrap().to_owned();
         let (home, options) = (self.home.clone(), self.options.clone());
         drop(self);
         match Self::launch(home, options, &listen).await {
             Ok(instance) => instance,
-            Err(ended) => panic!("it did not start again: {ended:?}"),
+            Err(ended) => panic!("the instance did not restart: {ended:?}"),
         }
     }
 
-    /// The same, which dies at a place; or never again.
-    pub async fn dying_at(mut self, place: Option<&str>) -> Self {
+    /// Restarts it so that it dies at a named place in its code; with `None`, so that it never does.
+    pub async fn restart_dying_at(mut self, place: Option<&str>) -> Self {
         let place = place.map(|place| ("BALLAST_DIE_AT".to_owned(), place.to_owned()));
         self.options.env = place.into_iter().collect();
         self.restart().await
     }
 
-    /// The process behind it.
+    /// The process.
     pub fn process(&mut self) -> &mut Process {
         &mut self.process
     }
 
-    /// Where its files are.
+    /// The directory with its files.
     pub fn home(&self) -> &Path {
         self.home.path()
     }
 
-    /// The directory, to be held on to.
-    pub fn shared_home(&self) -> Arc<TempDir> {
+    /// The directory with its files, for a caller that outlives the instance.
+    pub fn home_directory(&self) -> Arc<TempDir> {
         self.home.clone()
     }
 
-    /// What clients use.
+    /// The HTTP client.
     pub fn http(&self) -> &Client {
         &self.http
     }
@@ -155,7 +162,7 @@ impl Instance {
         Call::new(&self.http, method, &format!("{}{path}", self.router))
     }
 
-    /// Reads something that is there.
+    /// Reads something that exists.
     pub async fn get(&self, path: &str) -> Value {
         self.call("GET", path).send().await.expect(200)
     }
@@ -170,12 +177,12 @@ impl Instance {
         self.call("PATCH", path).json(body).send().await.expect(200)
     }
 
-    /// Does something.
+    /// Calls an action, such as `…/revoke`.
     pub async fn act(&self, path: &str) -> Value {
         self.call("POST", path).send().await.expect(200)
     }
 
-    /// Creates a tenant with nothing special.
+    /// Creates a tenant with default fields.
     pub async fn tenant(&self, id: &str) -> Value {
         self.create("/tenants", &json!({ "tenantID": id })).await
     }
@@ -196,8 +203,8 @@ impl Instance {
         (text(&made["tokenID"]), text(&made["token"]))
     }
 
-    /// Shows a key to the router.
-    pub async fn resolve(&self, key: &str) -> Answer {
+    /// Resolves a key at the router.
+    pub async fn resolve(&self, key: &str) -> HttpAnswer {
         self.route("GET", "/resolve")
             .header("x-api-key", key)
             .send()
@@ -219,14 +226,14 @@ impl Instance {
         }
     }
 
-    /// The newest event's number: it grows with every change.
+    /// The newest event's number, which grows with every change.
     pub async fn newest_event(&self) -> u64 {
         let page = self.get("/events?limit=1").await;
         page["items"][0]["eventID"].as_u64().unwrap()
     }
 
-    /// How many slices each shard holds, by its own word.
-    pub async fn tallies(&self) -> BTreeMap<String, u64> {
+    /// How many slices each shard reports.
+    pub async fn slices_per_shard(&self) -> BTreeMap<String, u64> {
         let shards = self.all("/shards").await;
         shards
             .iter()
@@ -240,8 +247,8 @@ pub fn token_file(home: &Path) -> PathBuf {
     home.join("token")
 }
 
-/// A well-formed secret that no instance has made.
-pub fn stranger(purpose: Purpose) -> String {
+/// A well-formed secret that no instance has issued.
+pub fn unknown_secret(purpose: Purpose) -> String {
     struct Fixed;
     impl Entropy for Fixed {
         fn fill(&self, bytes: &mut [u8]) {
@@ -256,13 +263,13 @@ pub fn stranger(purpose: Purpose) -> String {
 pub fn text(value: &Value) -> String {
     match value.as_str() {
         Some(text) => text.to_owned(),
-        None => panic!("no string: {value}"),
+        None => panic!("not a string: {value}"),
     }
 }
 
 /// An HTTP client that trusts `pem` only, if given.
 pub fn client(pem: Option<&str>) -> Client {
-    // Fails when it is there already, which is as well.
+    // Fails if a provider is installed already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let own = pem.map(|pem| reqwest::Certificate::from_pem(pem.as_bytes()).unwrap());
     Client::builder()
@@ -273,9 +280,9 @@ pub fn client(pem: Option<&str>) -> Client {
         .unwrap()
 }
 
-/// Runs `job` for each number below `count`, so many at a time; the results
-/// are in the order of the numbers.
-pub async fn at_once<T, F>(
+/// Runs `job` for each number below `count`, `workers` at a time. The results are in the order
+/// of the numbers.
+pub async fn run_concurrently<T, F>(
     workers: usize,
     count: usize,
     job: impl Fn(usize) -> F + Clone + Send + 'static,

@@ -1,4 +1,4 @@
-//! The console without a browser: pages asked for, forms sent.
+//! The console without a browser: loads pages and sends forms.
 
 use serde_json::json;
 
@@ -8,17 +8,17 @@ use super::polls::Application;
 /// A browser without scripts: it keeps cookies and sends forms.
 pub struct Browser {
     http: reqwest::Client,
-    /// Where it goes.
+    /// The console's URL.
     pub base: String,
-    /// The cookie that it keeps.
+    /// The session cookie.
     pub cookie: Option<String>,
-    /// The word for the next page.
+    /// The cookie with the message for the next page.
     flash: Option<String>,
 }
 
-/// A page as it came.
+/// A page.
 #[derive(Debug)]
-pub struct Page {
+pub struct HtmlPage {
     /// The HTTP status.
     pub status: u16,
     headers: reqwest::header::HeaderMap,
@@ -26,15 +26,15 @@ pub struct Page {
     pub text: String,
 }
 
-impl Page {
-    /// A header, or nothing.
+impl HtmlPage {
+    /// A header's value, or an empty text.
     pub fn header(&self, name: &str) -> &str {
         self.headers
             .get(name)
             .map_or("", |value| value.to_str().unwrap())
     }
 
-    /// What its forms carry.
+    /// The CSRF token in its forms.
     pub fn csrf(&self) -> String {
         let (_, rest) = self
             .text
@@ -43,7 +43,7 @@ impl Page {
         rest.split('"').next().unwrap().to_owned()
     }
 
-    /// The page, which has this status.
+    /// Checks the page's status.
     #[track_caller]
     pub fn expect(self, status: u16) -> Self {
         assert_eq!(self.status, status, "{}", self.text);
@@ -52,8 +52,8 @@ impl Page {
 }
 
 impl Browser {
-    /// A browser that knows nothing.
-    pub fn of(it: &Instance) -> Self {
+    /// A browser without cookies.
+    pub fn new(it: &Instance) -> Self {
         Self {
             http: it.http().clone(),
             base: it.router.clone(),
@@ -64,14 +64,14 @@ impl Browser {
 
     /// A browser with a session.
     pub async fn logged_in(it: &Instance, token: &str) -> Self {
-        let mut browser = Self::of(it);
+        let mut browser = Self::new(it);
         let page = browser.post("/console/login", &[("token", token)]).await;
         assert_eq!(page.status, 303, "{}", page.text);
         browser
     }
 
-    /// Sends a request with the cookie.
-    pub async fn send(&mut self, request: reqwest::RequestBuilder) -> Page {
+    /// Sends a request with the cookies.
+    pub async fn send(&mut self, request: reqwest::RequestBuilder) -> HtmlPage {
         let cookies: Vec<&str> = [&self.cookie, &self.flash]
             .into_iter()
             .flatten()
@@ -94,27 +94,27 @@ impl Browser {
             }
         }
         let text = answer.text().await.unwrap();
-        Page {
+        HtmlPage {
             status,
             headers,
             text,
         }
     }
 
-    /// Asks for a page.
-    pub async fn get(&mut self, path: &str) -> Page {
+    /// Loads a page.
+    pub async fn get(&mut self, path: &str) -> HtmlPage {
         let request = self.http.get(format!("{}{path}", self.base));
         self.send(request).await
     }
 
-    /// Asks for a part of a page, as a script does.
-    pub async fn part(&mut self, path: &str) -> Page {
+    /// Loads a part of a page, as the console's script does.
+    pub async fn part(&mut self, path: &str) -> HtmlPage {
         let request = self.http.get(format!("{}{path}", self.base));
         self.send(request.header("x-part", "yes")).await
     }
 
-    /// Follows what changes on a page.
-    pub async fn watch(&self, path: &str) -> Told {
+    /// Follows a page's live updates.
+    pub async fn watch(&self, path: &str) -> LiveStream {
         let request = self.http.get(format!("{}{path}", self.base));
         let request = match &self.cookie {
             Some(cookie) => request.header("cookie", cookie),
@@ -122,11 +122,11 @@ impl Browser {
         };
         let answer = request.send().await.unwrap();
         assert_eq!(answer.status(), 200, "{path}");
-        Told(answer)
+        LiveStream(answer)
     }
 
-    /// Sends fields.
-    pub async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> Page {
+    /// Sends form fields.
+    pub async fn post(&mut self, path: &str, fields: &[(&str, &str)]) -> HtmlPage {
         let encoded: Vec<String> = fields
             .iter()
             .map(|(name, value)| format!("{name}={}", percent(value)))
@@ -139,15 +139,20 @@ impl Browser {
         self.send(request).await
     }
 
-    /// Sends a form that a page has, and goes where it leads.
-    pub async fn done(&mut self, page: &str, path: &str, fields: &[(&str, &str)]) -> Page {
-        let answer = self.act(page, path, fields).await.expect(303);
+    /// Sends a form of a page and follows the redirect.
+    pub async fn submit_and_follow(
+        &mut self,
+        page: &str,
+        path: &str,
+        fields: &[(&str, &str)],
+    ) -> HtmlPage {
+        let answer = self.submit(page, path, fields).await.expect(303);
         let to = answer.header("location").to_owned();
         self.get(&to).await.expect(200)
     }
 
-    /// Sends a form that a page has.
-    pub async fn act(&mut self, page: &str, path: &str, fields: &[(&str, &str)]) -> Page {
+    /// Sends a form of a page.
+    pub async fn submit(&mut self, page: &str, path: &str, fields: &[(&str, &str)]) -> HtmlPage {
         let csrf = self.get(page).await.expect(200).csrf();
         let mut all = vec![("csrf", csrf.as_str())];
         all.extend_from_slice(fields);
@@ -155,23 +160,24 @@ impl Browser {
     }
 }
 
-/// What a page is told as it changes.
-pub struct Told(reqwest::Response);
+/// A page's live updates.
+pub struct LiveStream(reqwest::Response);
 
-impl Told {
-    /// Reads until something is told that holds these words.
+impl LiveStream {
+    /// Reads until an update contains these words.
     pub async fn until(&mut self, words: &str) {
         let mut so_far = String::new();
         while !so_far.contains(words) {
             let more = self.0.chunk().await.unwrap();
-            let more = more.unwrap_or_else(|| panic!("{words:?} was never told: {so_far}"));
+            let more =
+                more.unwrap_or_else(|| panic!("the stream ended without {words:?}: {so_far}"));
             so_far.push_str(&String::from_utf8_lossy(&more));
         }
     }
 
-    /// Reads to the end, which must come although there is always more to
-    /// tell; and what was told last.
-    pub async fn ended(mut self) -> String {
+    /// Reads to the end of the stream, which must come although there is always more to send;
+    /// returns the last update.
+    pub async fn wait_for_end(mut self) -> String {
         let mut last = String::new();
         let end = async {
             while let Ok(Some(more)) = self.0.chunk().await {
@@ -185,7 +191,7 @@ impl Told {
     }
 }
 
-/// A tenant and a poll with names that would be markup; and the poll's page.
+/// Creates a tenant and a poll whose names look like markup; returns the poll's page.
 pub async fn badly_named(it: &Instance, evil: &str) -> String {
     let body = json!({ "tenantID": "acme", "name": evil, "organisation": evil });
     it.create("/tenants", &body).await;
@@ -196,14 +202,14 @@ pub async fn badly_named(it: &Instance, evil: &str) -> String {
     format!("/console/polls/acme/{}", poll.id)
 }
 
-/// A text as it is in a form or a query string.
+/// Percent-encodes a text for a form or a query string.
 pub fn percent(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
 /// The secret or link that a page shows once.
 #[track_caller]
-pub fn secret(page: &Page) -> String {
+pub fn secret(page: &HtmlPage) -> String {
     let (_, rest) = page.text.split_once("id=\"secret\">").expect("a secret");
     rest.split('<').next().unwrap().to_owned()
 }

@@ -1,24 +1,24 @@
-//! A tenant's application in journeys: it has a key, makes polls, votes, reads
-//! results, and watches them.
+//! A tenant's application in journeys: it has a key, creates polls, votes, and reads and watches
+//! results.
 
 use reqwest::Response;
 use serde_json::{Value, json};
 
-use super::{Answer, Call, Instance, in_ms, text};
+use super::{Call, HttpAnswer, Instance, in_ms, text};
 
 /// An application with a key.
 pub struct Application {
-    /// What it sends requests with.
+    /// The HTTP client.
     pub http: reqwest::Client,
-    /// Where it sends them.
+    /// The router's URL.
     pub router: String,
     /// Its key.
     pub key: String,
 }
 
-/// A poll that was made.
+/// A created poll.
 #[derive(Debug, Clone)]
-pub struct Poll {
+pub struct TestPoll {
     /// Its id.
     pub id: String,
     /// Its items' ids.
@@ -26,13 +26,13 @@ pub struct Poll {
 }
 
 impl Application {
-    /// An application of a tenant that is made for it.
-    pub async fn of(it: &Instance, tenant: &str) -> Self {
+    /// Creates a tenant and its application.
+    pub async fn create(it: &Instance, tenant: &str) -> Self {
         it.tenant(tenant).await;
         Self::with_scopes(it, tenant, &["vote", "read", "polls"]).await
     }
 
-    /// An application whose key has these scopes.
+    /// Creates an application of an existing tenant, with a key that has these scopes.
     pub async fn with_scopes(it: &Instance, tenant: &str, scopes: &[&str]) -> Self {
         let path = format!("/tenants/{tenant}/keys");
         let made = it.create(&path, &json!({ "scopes": scopes })).await;
@@ -49,23 +49,23 @@ impl Application {
         Call::new(&self.http, method, &url).header("x-api-key", &self.key)
     }
 
-    /// Makes a poll of two items that is open for an hour, with these fields.
-    pub async fn poll(&self, fields: Value) -> Poll {
+    /// Creates a poll of two items that is open for an hour, with these fields.
+    pub async fn poll(&self, fields: Value) -> TestPoll {
         let mut body = json!({ "items": ["Tabs", "Spaces"], "expirationTime": in_ms(3_600_000) });
         for (name, value) in fields.as_object().unwrap() {
             body[name] = value.clone();
         }
         let made = self.call("POST", "/polls").json(&body).send().await;
-        Poll::of(&made.expect(201))
+        TestPoll::from_json(&made.expect(201))
     }
 
-    /// Reads something that is there.
+    /// Reads something that exists.
     pub async fn get(&self, path: &str) -> Value {
         self.call("GET", path).send().await.expect(200)
     }
 
-    /// Votes for the item at a place.
-    pub async fn vote(&self, poll: &Poll, item: usize, voter: &str) -> Answer {
+    /// Votes for the item at an index.
+    pub async fn vote(&self, poll: &TestPoll, item: usize, voter: &str) -> HttpAnswer {
         let path = poll.vote(item);
         self.call("PATCH", &path)
             .header("voter-id", voter)
@@ -73,8 +73,8 @@ impl Application {
             .await
     }
 
-    /// The results of this moment.
-    pub async fn newest(&self, poll: &Poll) -> Value {
+    /// The current results, not cached ones.
+    pub async fn newest(&self, poll: &TestPoll) -> Value {
         let call = self.call("GET", &poll.path("/votes"));
         call.header("cache-control", "no-cache")
             .send()
@@ -82,7 +82,7 @@ impl Application {
             .expect(200)
     }
 
-    /// Sends votes as lines; the outcomes, one each.
+    /// Sends votes as a stream of lines; returns one outcome for each.
     pub async fn send_lines(&self, lines: String) -> Vec<Value> {
         let call = self.call("POST", "/votes");
         let answer = call.raw("application/x-ndjson", lines).send().await;
@@ -93,15 +93,15 @@ impl Application {
             .collect()
     }
 
-    /// Watches a poll's results, from after `seen` on.
-    pub async fn watch(&self, poll: &Poll, seen: Option<&str>) -> Watcher {
+    /// Watches a poll's results, starting after the event `seen`.
+    pub async fn watch(&self, poll: &TestPoll, seen: Option<&str>) -> Watcher {
         self.try_watch(poll, seen).await.unwrap()
     }
 
     /// Watches a poll's results, if the process can be reached.
     pub async fn try_watch(
         &self,
-        poll: &Poll,
+        poll: &TestPoll,
         seen: Option<&str>,
     ) -> Result<Watcher, reqwest::Error> {
         let url = format!("{}{}", self.router, poll.path("/votes/live"));
@@ -113,14 +113,14 @@ impl Application {
         Ok(Watcher {
             status: response.status().as_u16(),
             response,
-            begun: String::new(),
+            buffer: String::new(),
         })
     }
 }
 
-impl Poll {
-    /// A poll as it was answered.
-    pub fn of(made: &Value) -> Self {
+impl TestPoll {
+    /// Reads a poll from the answer to its creation.
+    pub fn from_json(made: &Value) -> Self {
         let items = made["items"].as_array().unwrap();
         Self {
             id: text(&made["pollID"]),
@@ -128,34 +128,34 @@ impl Poll {
         }
     }
 
-    /// A path below the poll's.
+    /// A path below the poll's path.
     pub fn path(&self, rest: &str) -> String {
         format!("/polls/{}{rest}", self.id)
     }
 
-    /// The path of a vote for the item at a place.
+    /// The path of a vote for the item at an index.
     pub fn vote(&self, item: usize) -> String {
         self.path(&format!("/votes/{}", self.items[item]))
     }
 
-    /// A vote as a line.
+    /// A vote as a line of a stream.
     pub fn line(&self, item: usize, voter: &str) -> String {
         let vote = json!({ "pollID": self.id, "itemID": self.items[item], "voterID": voter });
         format!("{vote}\n")
     }
 }
 
-/// Somebody who watches results.
+/// A viewer of live results.
 pub struct Watcher {
     /// The HTTP status.
     pub status: u16,
     response: Response,
-    begun: String,
+    buffer: String,
 }
 
-/// What a watcher is sent.
+/// An event of a live results stream.
 #[derive(Debug, Clone)]
-pub struct Event {
+pub struct StreamEvent {
     /// Its name; empty for a comment.
     pub name: String,
     /// Its id.
@@ -166,12 +166,12 @@ pub struct Event {
 
 impl Watcher {
     /// The next event or comment; `None` at the end.
-    pub async fn next(&mut self) -> Option<Event> {
+    pub async fn next(&mut self) -> Option<StreamEvent> {
         self.try_next().await.unwrap()
     }
 
-    /// The next event that is no comment, if the process can be reached.
-    pub async fn try_event(&mut self) -> Result<Option<Event>, reqwest::Error> {
+    /// The next event that is not a comment, if the process can be reached.
+    pub async fn try_event(&mut self) -> Result<Option<StreamEvent>, reqwest::Error> {
         loop {
             match self.try_next().await? {
                 Some(event) if event.name.is_empty() => {}
@@ -180,22 +180,22 @@ impl Watcher {
         }
     }
 
-    async fn try_next(&mut self) -> Result<Option<Event>, reqwest::Error> {
+    async fn try_next(&mut self) -> Result<Option<StreamEvent>, reqwest::Error> {
         loop {
-            if let Some((event, rest)) = self.begun.split_once("\n\n") {
+            if let Some((event, rest)) = self.buffer.split_once("\n\n") {
                 let event = read_event(event);
-                self.begun = rest.to_owned();
+                self.buffer = rest.to_owned();
                 return Ok(Some(event));
             }
             let Some(chunk) = self.response.chunk().await? else {
                 return Ok(None);
             };
-            self.begun.push_str(std::str::from_utf8(&chunk).unwrap());
+            self.buffer.push_str(std::str::from_utf8(&chunk).unwrap());
         }
     }
 
-    /// The next event that is no comment.
-    pub async fn event(&mut self) -> Option<Event> {
+    /// The next event that is not a comment.
+    pub async fn event(&mut self) -> Option<StreamEvent> {
         loop {
             let event = self.next().await?;
             if !event.name.is_empty() {
@@ -204,8 +204,8 @@ impl Watcher {
         }
     }
 
-    /// Waits for results with this total; those seen on the way rise.
-    pub async fn total(&mut self, total: u64) -> Event {
+    /// Waits for results with this total; none on the way may exceed it.
+    pub async fn total(&mut self, total: u64) -> StreamEvent {
         loop {
             let event = self.event().await.unwrap();
             let found = event.data["total"].as_u64().unwrap();
@@ -217,13 +217,13 @@ impl Watcher {
     }
 }
 
-fn read_event(text: &str) -> Event {
+fn read_event(text: &str) -> StreamEvent {
     let field = |name: &str| {
         let mut lines = text.lines().filter_map(|line| line.split_once(": "));
         let found = lines.find(|(found, _)| *found == name);
         found.map_or(String::new(), |(_, value)| value.to_owned())
     };
-    Event {
+    StreamEvent {
         name: field("event"),
         id: field("id"),
         data: serde_json::from_str(&field("data")).unwrap_or(Value::Null),

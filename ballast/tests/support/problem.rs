@@ -1,13 +1,13 @@
-//! The problem document: the one shape of every refusal.
+//! The problem document (RFC 9457), the format of every error.
 
 use ballast_domain::ErrorCode;
 use serde_json::json;
 
-use super::{Answer, Instance, text};
+use super::{HttpAnswer, Instance, text};
 
-/// Refused, in full: status, type, code, words.
+/// Checks a complete error: status, type, code, texts and headers.
 #[track_caller]
-pub fn is_problem(name: &str, answer: Answer, code: &str) {
+pub fn assert_problem(name: &str, answer: HttpAnswer, code: &str) {
     let known = ErrorCode::ALL.iter().find(|known| known.name() == code);
     let status = known.expect(code).kind().http_status();
     assert_eq!(
@@ -21,7 +21,7 @@ pub fn is_problem(name: &str, answer: Answer, code: &str) {
         status == 405,
         "{name}: Allow"
     );
-    let problem = answer.refused(status, code);
+    let problem = answer.expect_error(status, code);
     assert_eq!(problem["status"], json!(status), "{name}");
     assert_eq!(
         text(&problem["type"]),
@@ -39,8 +39,8 @@ pub fn is_problem(name: &str, answer: Answer, code: &str) {
     assert!(all.len() < 4_000, "{name}: {} bytes", all.len());
 }
 
-/// An instance with a tenant, and the number of its newest event.
-pub async fn prepared() -> (Instance, u64) {
+/// Starts an instance with a tenant; returns the number of its newest event, too.
+pub async fn start_with_tenant() -> (Instance, u64) {
     let it = Instance::start().await;
     it.tenant("acme").await;
     it.patch("/shards/shard-1", &json!({ "zones": ["ekb"] }))

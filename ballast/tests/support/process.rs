@@ -1,5 +1,4 @@
-//! One `ballast` process: its output is collected, and it never outlives the
-//! test.
+//! One `ballast` process. Collects its output and never lets it outlive the test.
 
 use std::io::Read;
 use std::path::Path;
@@ -7,23 +6,23 @@ use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use super::{Options, eventually, token_file};
+use super::{InstanceOptions, eventually, token_file};
 
-/// A process that was started.
+/// A started process.
 pub struct Process {
     child: Child,
     stdout: Output,
     stderr: Output,
 }
 
-/// What a process that has ended leaves behind.
+/// How a process exited.
 #[derive(Debug)]
-pub struct Ended {
+pub struct ProcessExit {
     /// Its exit code; `None` when a signal ended it.
     pub code: Option<i32>,
-    /// All it wrote to stdout.
+    /// Everything it wrote to stdout.
     pub stdout: String,
-    /// All it wrote to stderr.
+    /// Everything it wrote to stderr.
     pub stderr: String,
 }
 
@@ -33,7 +32,7 @@ struct Output {
 }
 
 impl Output {
-    fn of(mut pipe: impl Read + Send + 'static) -> Self {
+    fn collect(mut pipe: impl Read + Send + 'static) -> Self {
         let text = Arc::new(Mutex::new(String::new()));
         let sink = text.clone();
         let reader = std::thread::spawn(move || {
@@ -53,7 +52,7 @@ impl Output {
         self.text.lock().unwrap().clone()
     }
 
-    /// All of it: to be called when the process has ended.
+    /// The complete output; call it when the process has ended.
     fn whole(&mut self) -> String {
         if let Some(reader) = self.reader.take() {
             reader.join().unwrap();
@@ -63,8 +62,8 @@ impl Output {
 }
 
 impl Process {
-    /// `ballast up` with its files in `home`.
-    pub fn up(home: &Path, options: &Options, listen: &str) -> Self {
+    /// Starts `ballast up` with its files in `home`.
+    pub fn up(home: &Path, options: &InstanceOptions, listen: &str) -> Self {
         let mut command = ballast();
         command.args(["up", "--json", "--listen", listen]);
         command.arg("--data-dir").arg(home.join("data"));
@@ -81,7 +80,7 @@ impl Process {
         Self::spawn(command.current_dir(home))
     }
 
-    /// Any command.
+    /// Starts any command.
     pub fn spawn(command: &mut Command) -> Self {
         let mut child = command
             .stdin(Stdio::null())
@@ -90,15 +89,15 @@ impl Process {
             .spawn()
             .unwrap();
         Self {
-            stdout: Output::of(child.stdout.take().unwrap()),
-            stderr: Output::of(child.stderr.take().unwrap()),
+            stdout: Output::collect(child.stdout.take().unwrap()),
+            stderr: Output::collect(child.stderr.take().unwrap()),
             child,
         }
     }
 
-    /// Waits for the ready line, or for the end.
-    pub async fn ready(mut self) -> Result<Self, Box<Ended>> {
-        let running = eventually("a ready line", async || {
+    /// Waits for the ready line, or for the exit.
+    pub async fn ready(mut self) -> Result<Self, Box<ProcessExit>> {
+        let running = eventually("the ready line", async || {
             if self.stdout().contains('\n') {
                 return Some(true);
             }
@@ -108,29 +107,29 @@ impl Process {
         if running {
             Ok(self)
         } else {
-            Err(Box::new(self.ended().await))
+            Err(Box::new(self.wait_for_end().await))
         }
     }
 
-    /// Waits for the end.
-    pub async fn ended(&mut self) -> Ended {
+    /// Waits for the exit.
+    pub async fn wait_for_end(&mut self) -> ProcessExit {
         let child = &mut self.child;
         let status = eventually("the end of the process", async || child.try_wait().unwrap()).await;
-        Ended {
+        ProcessExit {
             code: status.code(),
             stdout: self.stdout.whole(),
             stderr: self.stderr.whole(),
         }
     }
 
-    /// Waits for the end, however long it takes.
+    /// Waits for the exit without a limit.
     pub async fn died(&mut self) {
         while self.child.try_wait().unwrap().is_none() {
             tokio::time::sleep(std::time::Duration::from_millis(5)).await;
         }
     }
 
-    /// Its number.
+    /// Its process id.
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -140,7 +139,7 @@ impl Process {
         self.send(name, self.pid().to_string());
     }
 
-    /// Sends it to all of its group, as a terminal does.
+    /// Sends a signal to its process group, as a terminal does.
     pub fn signal_group(&self, name: &str) {
         self.send(name, format!("-{}", self.pid()));
     }
@@ -151,7 +150,7 @@ impl Process {
         assert!(sent.unwrap().success(), "no process {to} to signal");
     }
 
-    /// Ends it as the kernel would, and waits until it is gone.
+    /// Kills it with SIGKILL and waits until it is gone.
     pub fn kill9(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -174,7 +173,7 @@ impl Drop for Process {
     }
 }
 
-/// The binary, with an environment that says nothing to it.
+/// The binary, without the environment variables that it reads.
 pub fn ballast() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_ballast"));
     command.env_remove("RUST_LOG");

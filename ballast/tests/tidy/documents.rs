@@ -1,8 +1,8 @@
 //! The documents: what they name is there, and decisions are written alike.
 
-use crate::house::{files, read, report};
 use crate::markdown::{anchors, mentions};
 use crate::paths::{Claim, Tree};
+use crate::repository::{files, read, report};
 
 /// The changelog tells of the past, where other paths were true.
 const OF_THE_PAST: &str = "CHANGELOG.md";

@@ -3,12 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use crate::house::{files, files_ending, read, report};
+use crate::repository::{files, files_ending, read, report};
 
 const PAGE: &str = "docs/invariants.md";
 
 /// The numbers after each `INV-` of a text.
-fn named(text: &str) -> impl Iterator<Item = u32> + '_ {
+fn list_tests(text: &str) -> impl Iterator<Item = u32> + '_ {
     let after = text.split(concat!("IN", "V-")).skip(1);
     after.filter_map(|rest| {
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -18,7 +18,7 @@ fn named(text: &str) -> impl Iterator<Item = u32> + '_ {
 
 fn headings(page: &str) -> Vec<u32> {
     let headings = page.lines().filter(|line| line.starts_with("### "));
-    headings.flat_map(named).collect()
+    headings.flat_map(list_tests).collect()
 }
 
 #[test]
@@ -36,7 +36,7 @@ fn an_invariant_that_is_named_is_on_the_page() {
     let known: BTreeSet<u32> = headings(&read(PAGE)).into_iter().collect();
     let mut findings = Vec::new();
     for path in files_ending(".rs").into_iter().chain(files_ending(".md")) {
-        for number in named(&read(&path)) {
+        for number in list_tests(&read(&path)) {
             if !known.contains(&number) {
                 findings.push(format!("{path}: number {number} is not on {PAGE}: add it"));
             }

@@ -10,9 +10,12 @@
 )]
 
 mod documents;
-mod house;
+mod generated;
 mod invariants;
 mod markdown;
+mod names;
+mod packages;
 mod paths;
-mod rooms;
+mod repository;
+mod sizes;
 mod sources;

@@ -1,10 +1,7 @@
 //! The sources: docs at every door, no file that swallows the house, no
 //! second clippy.toml, no path that is true on one machine only.
 
-use crate::house::{files, files_ending, read, report};
-
-/// Beyond this a file is several.
-const LINES_MAX: usize = 700;
+use crate::repository::{files, files_ending, read, report};
 
 /// Places that exist on one machine and not on the reader's. (Written in two
 /// halves, so that this file does not name them either.)
@@ -21,20 +18,6 @@ fn every_module_opens_with_its_docs() {
         if path.contains("/src/") && !read(&path).starts_with("//!") {
             findings.push(format!(
                 "{path}: begin with `//!`: what the module is, and what it is not"
-            ));
-        }
-    }
-    report(findings);
-}
-
-#[test]
-fn no_file_swallows_the_house() {
-    let mut findings = Vec::new();
-    for path in files_ending(".rs") {
-        let lines = read(&path).lines().count();
-        if lines > LINES_MAX {
-            findings.push(format!(
-                "{path} has {lines} lines, more than {LINES_MAX}: split this room"
             ));
         }
     }

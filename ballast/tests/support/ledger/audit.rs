@@ -1,51 +1,51 @@
-//! The audit: what is there at the end, against the book.
+//! The audit: compares what is stored at the end with the history.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::book::{Attempt, Book, PollBook, Said};
-use super::chance::Chance;
+use super::history::{Attempt, History, PollHistory, VoteOutcome};
+use super::random::SeededRandom;
 use super::register::{Rules, Step, explains};
-use super::world::Kind;
+use super::world::PollKind;
 use crate::support::polls::Application;
 
-/// Voters that are looked up one by one, of each poll.
-const LOOKED_UP: usize = 100;
-/// Findings of one poll that are told.
-const TOLD: usize = 5;
+/// How many voters of each poll are also read one by one.
+const VOTERS_CHECKED: usize = 100;
+/// How many findings of one poll are reported.
+const FINDINGS_SHOWN: usize = 5;
 
-/// A voter's row as it was exported.
+/// A voter's exported row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Row {
     items: Vec<usize>,
     revision: u32,
 }
 
-/// What of the book is to be there: everything, or what a copy has of it that
-/// was made meanwhile.
+/// Which part of the history must be stored: everything, or what a backup has that was made while
+/// clients voted.
 #[derive(Debug, Clone, Copy)]
-pub struct Extent {
-    /// What was answered before is there as it was answered.
+pub struct AuditScope {
+    /// Attempts answered before this tick are stored as answered.
     pub answered_before: u64,
-    /// What was sent before may be there.
+    /// Attempts sent before this tick may be stored.
     pub sent_before: u64,
 }
 
-impl Extent {
-    /// All of it.
+impl AuditScope {
+    /// The whole history.
     pub const WHOLE: Self = Self {
         answered_before: u64::MAX,
         sent_before: u64::MAX,
     };
 
-    /// An attempt as the copy knows it, if it does.
-    fn of(self, mut step: Step) -> Option<Step> {
+    /// An attempt as the backup may know it; `None` if it cannot.
+    fn restrict_step(self, mut step: Step) -> Option<Step> {
         let answered = step.attempt.answered.map(|answered| answered.tick);
         if answered.is_none_or(|answered| answered >= self.answered_before) {
-            step.attempt.said = match step.attempt.said {
-                Said::NeverSent => Said::NeverSent,
-                _ => Said::Unknown,
+            step.attempt.outcome = match step.attempt.outcome {
+                VoteOutcome::NeverSent => VoteOutcome::NeverSent,
+                _ => VoteOutcome::Unknown,
             };
             step.until = u64::MAX;
             (step.may_be_open, step.may_be_closed) = (true, true);
@@ -54,35 +54,35 @@ impl Extent {
     }
 }
 
-/// Compares everything that is there with what the book allows; returns how
-/// many voters and votes there are.
+/// Compares everything that is stored with what the history allows; returns the number of voters
+/// and votes.
 pub async fn audit(
-    book: &Book,
+    history: &History,
     applications: &[Application],
-    extent: Extent,
-    chance: &mut Chance,
+    scope: AuditScope,
+    random: &mut SeededRandom,
 ) -> (u64, u64) {
     let (mut voters, mut votes) = (0, 0);
-    for poll in &book.polls {
+    for poll in &history.polls {
         let application = &applications[poll.tenant];
         let mut findings = Vec::new();
-        let rows = rows(application, poll, &mut findings).await;
+        let rows = export_rows(application, poll, &mut findings).await;
         voters += rows.len() as u64;
         votes += rows.values().map(|row| row.items.len() as u64).sum::<u64>();
-        let now = book.now().ms;
-        tallies(application, poll, now, &rows, &mut findings).await;
-        looked_up(application, poll, &rows, chance, &mut findings).await;
-        histories(book, poll, &rows, extent, &mut findings);
-        let more = findings.len().saturating_sub(TOLD);
-        for finding in findings.into_iter().take(TOLD) {
+        let now = history.now().ms;
+        check_counts(application, poll, now, &rows, &mut findings).await;
+        check_single_voters(application, poll, &rows, random, &mut findings).await;
+        check_histories(history, poll, &rows, scope, &mut findings);
+        let more = findings.len().saturating_sub(FINDINGS_SHOWN);
+        for finding in findings.into_iter().take(FINDINGS_SHOWN) {
             let (id, kind) = (&poll.poll.id, poll.kind);
-            book.found(format!("{id} ({kind:?}): {finding} (and {more} more)"));
+            history.record_finding(format!("{id} ({kind:?}): {finding} (and {more} more)"));
         }
     }
     (voters, votes)
 }
 
-fn places(poll: &PollBook, ids: &Value) -> Vec<usize> {
+fn places(poll: &PollHistory, ids: &Value) -> Vec<usize> {
     let ids = ids.as_array().into_iter().flatten();
     let place = |id: &Value| poll.poll.items.iter().position(|item| *item == *id);
     let mut places: Vec<_> = ids.map(|id| place(id).unwrap_or(usize::MAX)).collect();
@@ -90,10 +90,10 @@ fn places(poll: &PollBook, ids: &Value) -> Vec<usize> {
     places
 }
 
-/// The rows of the export, each voter's once.
-async fn rows(
+/// Exports a poll's rows and checks that each voter has one.
+async fn export_rows(
     application: &Application,
-    poll: &PollBook,
+    poll: &PollHistory,
     findings: &mut Vec<String>,
 ) -> BTreeMap<String, Row> {
     let answer = application.call("GET", &poll.poll.path("/export"));
@@ -117,10 +117,10 @@ async fn rows(
     rows
 }
 
-/// The counts are what the rows say, however they are asked for.
-async fn tallies(
+/// Checks that the results equal the counts of the rows, cached and uncached.
+async fn check_counts(
     application: &Application,
-    poll: &PollBook,
+    poll: &PollHistory,
     now: i64,
     rows: &BTreeMap<String, Row>,
     findings: &mut Vec<String>,
@@ -152,9 +152,9 @@ async fn tallies(
         }
         let (asked, done) = *poll.closing.lock().unwrap();
         let (may_be_open, may_be_closed) = match poll.kind {
-            Kind::Single | Kind::Changeable | Kind::Several => (true, false),
-            Kind::Expiring(at) => (now <= at, now >= at),
-            Kind::Closing => (done.is_none(), asked.is_some()),
+            PollKind::Single | PollKind::Changeable | PollKind::Several => (true, false),
+            PollKind::Expiring(at) => (now <= at, now >= at),
+            PollKind::Closing => (done.is_none(), asked.is_some()),
         };
         let fits = match results["state"].as_str() {
             Some("open") => may_be_open,
@@ -167,18 +167,18 @@ async fn tallies(
     }
 }
 
-/// Some voters, by name: as exported.
-async fn looked_up(
+/// Reads some voters by name and compares them with the export.
+async fn check_single_voters(
     application: &Application,
-    poll: &PollBook,
+    poll: &PollHistory,
     rows: &BTreeMap<String, Row>,
-    chance: &mut Chance,
+    random: &mut SeededRandom,
     findings: &mut Vec<String>,
 ) {
     let voters: Vec<String> = poll.pages().keys().cloned().collect();
-    for _ in 0..LOOKED_UP.min(voters.len()) {
-        let voter = &voters[chance.below(voters.len())];
-        let path = poll.poll.path(&format!("/voters/{}", escaped(voter)));
+    for _ in 0..VOTERS_CHECKED.min(voters.len()) {
+        let voter = &voters[random.below(voters.len())];
+        let path = poll.poll.path(&format!("/voters/{}", escape(voter)));
         let answer = application.call("GET", &path).send().await;
         let found = match answer.status {
             200 => Some(places(poll, &answer.body["itemIDs"])),
@@ -195,8 +195,8 @@ async fn looked_up(
     }
 }
 
-/// A voter's name in a path.
-fn escaped(voter: &str) -> String {
+/// Percent-encodes a voter's name for a path.
+fn escape(voter: &str) -> String {
     let escape = |byte: u8| match byte.is_ascii_alphanumeric() || byte == b'-' {
         true => char::from(byte).to_string(),
         false => format!("%{byte:02X}"),
@@ -204,59 +204,59 @@ fn escaped(voter: &str) -> String {
     voter.bytes().map(escape).collect()
 }
 
-/// Each voter's history explains the row, and there is no row without one.
-fn histories(
-    book: &Book,
-    poll: &PollBook,
+/// Checks that each voter's history explains the voter's row, and that every row has a history.
+fn check_histories(
+    history: &History,
+    poll: &PollHistory,
     rows: &BTreeMap<String, Row>,
-    extent: Extent,
+    scope: AuditScope,
     findings: &mut Vec<String>,
 ) {
     let pages = poll.pages();
     let strangers = rows.keys().filter(|voter| !pages.contains_key(*voter));
-    findings.extend(strangers.map(|voter| format!("nobody sent a vote of {voter}")));
+    findings.extend(strangers.map(|voter| format!("no client sent a vote of {voter}")));
     let rules = Rules {
-        choices: if poll.kind == Kind::Several { 2 } else { 1 },
-        changeable: poll.kind == Kind::Changeable,
+        choices: if poll.kind == PollKind::Several { 2 } else { 1 },
+        changeable: poll.kind == PollKind::Changeable,
     };
     for (voter, page) in pages.iter() {
         let steps: Vec<_> = page
             .attempts
             .iter()
-            .filter_map(|attempt| extent.of(step(book, poll, *attempt)))
+            .filter_map(|attempt| scope.restrict_step(step(history, poll, *attempt)))
             .collect();
         let row = rows.get(voter);
         let end = row.map(|row| (&row.items[..], row.revision));
         if !explains(rules, &steps, end) {
-            let told = page.attempts.iter().map(|attempt| {
-                let (ask, said) = (attempt.ask, attempt.said);
+            let attempts = page.attempts.iter().map(|attempt| {
+                let (ask, outcome) = (attempt.ask, attempt.outcome);
                 let answered = attempt.answered.map(|answered| answered.tick);
                 format!(
-                    "\n    {}..{answered:?} {ask:?}: {said:?}",
+                    "\n    {}..{answered:?} {ask:?}: {outcome:?}",
                     attempt.sent.tick
                 )
             });
-            let told: String = told.collect();
+            let attempts: String = attempts.collect();
             findings.push(format!(
-                "{voter} has {row:?}, which nothing explains:{told}"
+                "{voter} has {row:?}, which nothing explains:{attempts}"
             ));
         }
     }
 }
 
-fn step(book: &Book, poll: &PollBook, attempt: Attempt) -> Step {
-    let until = match (attempt.said, attempt.answered) {
-        (Said::Unknown, Some(lost)) => book.over_by(lost.tick),
+fn step(history: &History, poll: &PollHistory, attempt: Attempt) -> Step {
+    let until = match (attempt.outcome, attempt.answered) {
+        (VoteOutcome::Unknown, Some(lost)) => history.end_of_attempts(lost.tick),
         (_, Some(answered)) => answered.tick,
         (_, None) => u64::MAX,
     };
     let (may_be_open, may_be_closed) = match poll.kind {
-        Kind::Single | Kind::Changeable | Kind::Several => (true, false),
-        Kind::Expiring(at) => {
+        PollKind::Single | PollKind::Changeable | PollKind::Several => (true, false),
+        PollKind::Expiring(at) => {
             let over = attempt.answered.is_none_or(|answered| answered.ms >= at);
             (attempt.sent.ms <= at, over)
         }
-        Kind::Closing => {
+        PollKind::Closing => {
             let (asked, done) = *poll.closing.lock().unwrap();
             (
                 done.is_none_or(|done| attempt.sent.tick < done.tick),

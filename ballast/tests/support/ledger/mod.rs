@@ -1,27 +1,29 @@
-//! The ledger: hundreds of clients vote while the process is killed again and
-//! again, and at the end every vote is accounted for.
+//! The ledger: hundreds of clients vote while the process is killed again and again; at the end
+//! an audit accounts for every vote.
 //!
 //! ```text
-//!   world.rs     the process: started, killed, torn, started again
-//!   clients.rs   those who vote (voters.rs, streams.rs) and look (readers.rs)
-//!   book.rs      what was sent and what was answered, in one order
-//!   movers.rs    whoever moves tenants meanwhile
-//!   audit.rs     what is there at the end, against the book
-//!   register.rs  whether a voter's history explains the voter's row
+//!   world.rs     the process: starts, kills and restarts it, tears its logs
+//!   clients.rs   clients that vote (voters.rs, streams.rs) and read (readers.rs)
+//!   history.rs   every request and its outcome, in one order
+//!   movers.rs    moves tenants meanwhile
+//!   audit.rs     compares what is stored at the end with the history
+//!   register.rs  checks whether a voter's history explains the voter's row
 //! ```
-//! A run decides by chance, from one seed, which it prints;
-//! `BALLAST_LEDGER_SEED` repeats its decisions. It ends with a [`Report`]: what
-//! was done, and what was found that must not be. Nothing found is a pass.
+//! A run makes random decisions from one seed, which it prints; `BALLAST_LEDGER_SEED` repeats
+//! them. It ends with a [`LedgerReport`]: what it did, and all violations. No violation is a pass.
 
-#![allow(dead_code, reason = "each journey uses a part of it")]
-#![allow(clippy::print_stdout, reason = "a run tells its seed")]
-#![allow(unreachable_pub, reason = "each journey has the harness as a module")]
+#![allow(dead_code, reason = "each test binary uses a part of this module")]
+#![allow(clippy::print_stdout, reason = "a run prints its seed")]
+#![allow(
+    unreachable_pub,
+    reason = "each test binary includes the harness as a module"
+)]
 
 pub mod audit;
-pub mod book;
-pub mod chance;
 pub mod clients;
+pub mod history;
 pub mod movers;
+pub mod random;
 pub mod readers;
 pub mod register;
 pub mod streams;
@@ -35,47 +37,47 @@ use std::time::Duration;
 
 use tokio::task::JoinSet;
 
-use self::audit::Extent;
-use self::book::{Book, PollBook};
-use self::chance::Chance;
-use self::clients::{Client, Common};
-use self::world::{Kind, World, until};
-use crate::support::{Options, stopwatch};
+use self::audit::AuditScope;
+use self::clients::{Client, SharedState};
+use self::history::{History, PollHistory};
+use self::random::SeededRandom;
+use self::world::{LedgerWorld, PollKind, until};
+use crate::support::{InstanceOptions, stopwatch};
 
-/// What a run does.
+/// The parameters of a run.
 #[derive(Debug, Clone)]
-pub struct Plan {
-    /// What chance is drawn from.
+pub struct LedgerPlan {
+    /// The seed of all random decisions.
     pub seed: u64,
-    /// How often the process is killed.
+    /// How often to kill the process.
     pub kills: usize,
-    /// How many votes must be acknowledged at least.
+    /// The minimum number of acknowledged votes.
     pub votes: u64,
-    /// Votes acknowledged between two kills: from, to.
+    /// How many votes are acknowledged between two kills: minimum, maximum.
     pub between: (usize, usize),
-    /// Clients that vote one by one, and that send streams.
+    /// The number of clients that send single votes, and of those that send streams.
     pub clients: (usize, usize),
-    /// How long a client thinks before a vote, on average; one that sends
-    /// streams so much longer as it sends more.
+    /// How long a client pauses before a vote, on average; a client that sends streams pauses
+    /// longer in proportion.
     pub think: Duration,
-    /// When the polls expire that do.
+    /// When the expiring polls expire.
     pub expires_in_ms: i64,
-    /// Of so many kills, one tears the logs.
+    /// One in this many kills tears the logs.
     pub tears_one_in: usize,
-    /// How long a killed process may take until all its shards work again.
+    /// How long a restarted process may take until all its shards work.
     pub recovery: Duration,
-    /// How the process is started.
-    pub options: Options,
+    /// How to start the process.
+    pub options: InstanceOptions,
 }
 
-/// What a run has done and found.
+/// The result of a run.
 #[derive(Debug)]
-pub struct Report {
-    /// What must not be.
+pub struct LedgerReport {
+    /// All violations.
     pub findings: Vec<String>,
-    /// What was done, in words.
+    /// A summary of what the run did.
     pub done: String,
-    /// Distinct votes that were acknowledged.
+    /// The number of distinct acknowledged votes.
     pub acknowledged: u64,
     /// How often the process was killed while clients voted.
     pub kills: usize,
@@ -83,33 +85,33 @@ pub struct Report {
 
 /// Tenants of a run.
 pub const TENANTS: [&str; 3] = ["acme", "beta", "gamma"];
-/// How long votes may take to come in before something is wrong.
+/// How long to wait for acknowledged votes.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// A run under way.
+/// A run in progress.
 pub struct Run {
     /// The process.
-    pub world: World,
-    /// What clients share.
-    pub common: Arc<Common>,
-    plan: Plan,
-    chance: Chance,
+    pub world: LedgerWorld,
+    /// The state that clients share.
+    pub shared: Arc<SharedState>,
+    plan: LedgerPlan,
+    random: SeededRandom,
     clients: JoinSet<()>,
     kills: usize,
-    in_vain: usize,
+    kills_in_recovery: usize,
     torn: usize,
     watch: std::time::Instant,
 }
 
-/// All of it: clients, kills, the end, the audit.
-pub async fn run(plan: Plan) -> Report {
+/// Runs everything: clients, kills, the end, the audit.
+pub async fn run(plan: LedgerPlan) -> LedgerReport {
     let mut run = Run::start(plan).await;
-    while run.goes_on() {
-        run.votes_come_in().await;
+    while run.should_continue() {
+        run.await_votes().await;
         if run.kills == run.plan.kills / 2 {
             run.close_polls();
         }
-        if !run.killed_and_restarted().await {
+        if !run.kill_and_restart().await {
             break;
         }
     }
@@ -117,204 +119,203 @@ pub async fn run(plan: Plan) -> Report {
 }
 
 impl Run {
-    /// Starts the process, makes tenants and polls, and lets the clients in.
-    pub async fn start(plan: Plan) -> Self {
-        let mut chance = Chance::new(plan.seed, 0);
-        let world = World::start(plan.options.clone(), &mut chance).await;
-        Self::over(world, plan).await
+    /// Starts the process, creates tenants and polls, and starts the clients.
+    pub async fn start(plan: LedgerPlan) -> Self {
+        let mut random = SeededRandom::new(plan.seed, 0);
+        let world = LedgerWorld::start(plan.options.clone(), &mut random).await;
+        Self::start_on(world, plan).await
     }
 
-    /// The same over a process that runs already.
-    pub async fn over(world: World, plan: Plan) -> Self {
+    /// The same with a running process.
+    pub async fn start_on(world: LedgerWorld, plan: LedgerPlan) -> Self {
         println!("ledger: BALLAST_LEDGER_SEED={}", plan.seed);
-        let chance = Chance::new(plan.seed, 1);
+        let random = SeededRandom::new(plan.seed, 1);
         let mut applications = Vec::new();
-        let mut book = Book::default();
+        let mut history = History::default();
         for (tenant, name) in TENANTS.iter().enumerate() {
             let application = world.application(name).await;
-            for kind in Kind::all(plan.expires_in_ms) {
+            for kind in PollKind::all(plan.expires_in_ms) {
                 let poll = application.poll(kind.fields()).await;
-                book.polls.push(PollBook::new(tenant, kind, poll));
+                history.polls.push(PollHistory::new(tenant, kind, poll));
             }
             applications.push(application);
         }
-        let common = Arc::new(Common {
-            book,
+        let shared = Arc::new(SharedState {
+            history,
             applications,
             ending: false.into(),
-            sent_away: 0.into(),
+            unavailable_answers: 0.into(),
             late: 0.into(),
-            first_away: OnceLock::new(),
+            first_unavailable: OnceLock::new(),
             think: plan.think,
         });
         let mut run = Self {
             world,
-            common,
+            shared,
             plan,
-            chance,
+            random,
             clients: JoinSet::new(),
             kills: 0,
-            in_vain: 0,
+            kills_in_recovery: 0,
             torn: 0,
             watch: stopwatch(),
         };
-        run.let_in();
+        run.spawn_clients();
         run
     }
 
-    fn let_in(&mut self) {
+    fn spawn_clients(&mut self) {
         let (one_by_one, streams) = self.plan.clients;
         let seed = self.plan.seed;
         let mut numbers = 0..;
-        let mut next = |common| Client::new(common, seed, numbers.next().unwrap());
+        let mut next = |shared| Client::new(shared, seed, numbers.next().unwrap());
         for _ in 0..one_by_one {
-            self.clients.spawn(voters::vote(next(&self.common)));
+            self.clients.spawn(voters::vote(next(&self.shared)));
         }
         for _ in 0..streams {
-            self.clients.spawn(streams::stream(next(&self.common)));
+            self.clients.spawn(streams::stream(next(&self.shared)));
         }
         for _ in 0..6 {
-            self.clients.spawn(readers::read(next(&self.common)));
-            self.clients.spawn(readers::watch(next(&self.common)));
+            self.clients.spawn(readers::read(next(&self.shared)));
+            self.clients.spawn(readers::watch(next(&self.shared)));
         }
-        self.clients.spawn(readers::export(next(&self.common)));
+        self.clients.spawn(readers::export(next(&self.shared)));
     }
 
-    /// Whether there is more to be done.
-    fn goes_on(&self) -> bool {
-        let book = &self.common.book;
-        let expired = book.polls.iter().all(|poll| match poll.kind {
-            Kind::Expiring(at) => book.now().ms > at,
+    /// Whether the run is not finished.
+    fn should_continue(&self) -> bool {
+        let history = &self.shared.history;
+        let expired = history.polls.iter().all(|poll| match poll.kind {
+            PollKind::Expiring(at) => history.now().ms > at,
             _ => true,
         });
-        let enough = self.kills >= self.plan.kills && book.acknowledged() >= self.plan.votes;
-        !(book.has_findings() || enough && expired)
+        let enough = self.kills >= self.plan.kills && history.acknowledged() >= self.plan.votes;
+        !(history.has_findings() || enough && expired)
     }
 
-    /// Waits until so many more votes were acknowledged.
-    pub async fn votes_come_in(&mut self) {
-        let book = &self.common.book;
+    /// Waits until more votes are acknowledged, as many as the plan says.
+    pub async fn await_votes(&mut self) {
+        let history = &self.shared.history;
         let more = self
-            .chance
+            .random
             .between(self.plan.between.0, self.plan.between.1);
-        let goal = book.acknowledged() + more as u64;
+        let goal = history.acknowledged() + more as u64;
         until(PATIENCE, "votes are acknowledged", || {
-            book.acknowledged() >= goal || book.has_findings()
+            history.acknowledged() >= goal || history.has_findings()
         })
         .await;
     }
 
-    /// Closes the polls that are to be closed, in the background.
+    /// Closes the polls that close during the run, in the background.
     fn close_polls(&mut self) {
-        for (number, poll) in self.common.book.polls.iter().enumerate() {
-            if poll.kind == Kind::Closing && poll.closing.lock().unwrap().0.is_none() {
-                let client = Client::new(&self.common, self.plan.seed, 10_000 + number);
+        for (number, poll) in self.shared.history.polls.iter().enumerate() {
+            if poll.kind == PollKind::Closing && poll.closing.lock().unwrap().0.is_none() {
+                let client = Client::new(&self.shared, self.plan.seed, 10_000 + number);
                 self.clients.spawn(close(client, number));
             }
         }
     }
 
-    /// Kills the process, maybe tears its logs, maybe kills it again while it
-    /// recovers, and starts it; says whether it works again.
-    pub async fn killed_and_restarted(&mut self) -> bool {
+    /// Kills the process, maybe tears its logs, maybe kills it again during recovery, and
+    /// restarts it. Returns whether it works again.
+    pub async fn kill_and_restart(&mut self) -> bool {
         self.world.kill();
         self.kills += 1;
-        self.common.book.killed();
-        if self.chance.one_in(self.plan.tears_one_in) {
-            self.torn += self.world.tear(&mut self.chance);
+        self.shared.history.record_kill();
+        if self.random.one_in(self.plan.tears_one_in) {
+            self.torn += self.world.tear(&mut self.random);
         }
-        if self.chance.one_in(4) {
-            self.common.book.restarted();
-            self.world.start_in_vain(&mut self.chance).await;
-            self.in_vain += 1;
+        if self.random.one_in(4) {
+            self.shared.history.record_restart();
+            self.world.kill_during_recovery(&mut self.random).await;
+            self.kills_in_recovery += 1;
         }
-        self.common.book.restarted();
+        self.shared.history.record_restart();
         let restarted = self.world.restart(self.plan.recovery).await;
         if let Err(why) = &restarted {
-            self.common.book.found(why.clone());
+            self.shared.history.record_finding(why.clone());
         }
         restarted.is_ok()
     }
 
-    /// Kills the process and starts it so that it dies at a place in its code;
-    /// waits until it has, and says whether it has.
-    pub async fn dies_at(&mut self, place: &str, patience: Duration) -> bool {
+    /// Restarts the process so that it dies at a place in its code. Waits for that and returns
+    /// whether it happened.
+    pub async fn kill_and_die_at(&mut self, place: &str, patience: Duration) -> bool {
         self.world.kill();
         self.kills += 1;
-        self.common.book.killed();
-        self.common.book.restarted();
+        self.shared.history.record_kill();
+        self.shared.history.record_restart();
         let died = self.world.die_at(place, patience).await;
-        self.common.book.killed();
-        self.common.book.restarted();
+        self.shared.history.record_kill();
+        self.shared.history.record_restart();
         died
     }
 
-    /// Sends the clients home and waits for them.
-    pub async fn clients_leave(&mut self) {
-        self.common.ending.store(true, Ordering::SeqCst);
+    /// Stops the clients and waits for them.
+    pub async fn stop_clients(&mut self) {
+        self.shared.ending.store(true, Ordering::SeqCst);
         while let Some(left) = self.clients.join_next().await {
             left.unwrap();
         }
     }
 
-    /// The clients leave, the process is killed once more, and everything that
-    /// is there is looked at.
-    pub async fn end(mut self) -> Report {
-        if !self.common.book.has_findings() {
-            self.clients_leave().await;
-            if self.killed_and_restarted().await {
-                let common = &self.common;
-                let (book, applications) = (&common.book, &common.applications);
-                audit::audit(book, applications, Extent::WHOLE, &mut self.chance).await;
+    /// Stops the clients, kills the process once more, and audits everything that is stored.
+    pub async fn end(mut self) -> LedgerReport {
+        if !self.shared.history.has_findings() {
+            self.stop_clients().await;
+            if self.kill_and_restart().await {
+                let shared = &self.shared;
+                let (history, applications) = (&shared.history, &shared.applications);
+                audit::audit(history, applications, AuditScope::WHOLE, &mut self.random).await;
                 if let Err(why) = self.world.stop().await {
-                    self.common.book.found(why);
+                    self.shared.history.record_finding(why);
                 }
-                for problem in self.world.verified() {
-                    self.common.book.found(problem);
+                for problem in self.world.verify_files() {
+                    self.shared.history.record_finding(problem);
                 }
             }
         }
         self.clients.abort_all();
-        let book = &self.common.book;
+        let history = &self.shared.history;
         let done = format!(
-            "seed {}: {} kills and {} more while it recovered, {} tails torn, {} votes acknowledged, {} answers, \
-             {} told to come back, {} late, {:?}",
+            "seed {}: {} kills and {} more during recovery, {} tails torn, {} votes acknowledged, {} answers, \
+             {} unavailable, {} timed out, {:?}",
             self.plan.seed,
             self.kills,
-            self.in_vain,
+            self.kills_in_recovery,
             self.torn,
-            book.acknowledged(),
-            book.answers(),
-            self.common.sent_away.load(Ordering::SeqCst),
-            self.common.late.load(Ordering::SeqCst),
+            history.acknowledged(),
+            history.answers(),
+            self.shared.unavailable_answers.load(Ordering::SeqCst),
+            self.shared.late.load(Ordering::SeqCst),
             self.watch.elapsed(),
         );
         println!("ledger: {done}");
-        Report {
-            findings: book.findings(),
+        LedgerReport {
+            findings: history.findings(),
             done,
-            acknowledged: book.acknowledged(),
+            acknowledged: history.acknowledged(),
             kills: self.kills,
         }
     }
 }
 
-/// Closes a poll, however often that has to be asked for.
+/// Closes a poll, with retries.
 async fn close(mut client: Client, number: usize) {
-    let book = &client.common.clone().book;
-    let poll = &book.polls[number];
-    let application = &client.common.clone().applications[poll.tenant];
-    while client.goes_on() {
-        poll.closing.lock().unwrap().0.get_or_insert(book.now());
+    let history = &client.shared.clone().history;
+    let poll = &history.polls[number];
+    let application = &client.shared.clone().applications[poll.tenant];
+    while client.should_continue() {
+        poll.closing.lock().unwrap().0.get_or_insert(history.now());
         let call = application.call("POST", &poll.poll.path("/close"));
         match call.outcome().await {
             Ok(answer) if answer.status == 200 => {
-                poll.closing.lock().unwrap().1 = Some(book.now());
+                poll.closing.lock().unwrap().1 = Some(history.now());
                 return;
             }
-            Ok(answer) => client.expect_away("closing a poll", &answer),
-            Err(error) => client.unanswered("closing a poll", &error),
+            Ok(answer) => client.expect_unavailable("closing a poll", &answer),
+            Err(error) => client.record_no_answer("closing a poll", &error),
         }
-        client.rest().await;
+        client.back_off().await;
     }
 }

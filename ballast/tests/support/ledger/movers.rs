@@ -1,44 +1,44 @@
-//! Whoever moves tenants from shard to shard while the clients vote: some moves
-//! are called off, some are brought back.
+//! Moves tenants from shard to shard while the clients vote; cancels some migrations and reverses
+//! others.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use ballast_migration_engine::audit::{Audit, Changed};
+use ballast_migration_engine::audit::{HistoryAudit, TenantChange};
 use serde_json::{Value, json};
 
 use super::TENANTS;
-use super::chance::Chance;
+use super::random::SeededRandom;
 use crate::support::{Call, within};
 
-/// How long moves may take to come to their end.
+/// How long migrations may take to end.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The admin API of a process that may be away.
+/// A client of the admin API that retries while the process is down.
 #[derive(Clone)]
-pub struct Desk {
-    /// What clients use.
+pub struct AdminClient {
+    /// The HTTP client.
     pub http: reqwest::Client,
-    /// Where it is.
+    /// The admin API's URL.
     pub admin: String,
     /// The token.
     pub token: String,
 }
 
-impl Desk {
+impl AdminClient {
     fn call(&self, method: &str, path: &str) -> Call {
         Call::new(&self.http, method, &format!("{}{path}", self.admin)).token(&self.token)
     }
 
-    /// How the moves stand, by status.
-    pub async fn standing(&self) -> BTreeMap<String, usize> {
+    /// How many migrations have each status.
+    pub async fn count_by_status(&self) -> BTreeMap<String, usize> {
         let mut found = BTreeMap::new();
         let mut cursor = String::new();
         loop {
             let path = format!("/migrations?limit=1000{cursor}");
-            let page = within(PATIENCE, "the moves are listed", async || {
+            let page = within(PATIENCE, "the list of migrations", async || {
                 let answer = self.call("GET", &path).try_send().await?;
                 (answer.status == 200).then_some(answer.body)
             })
@@ -54,9 +54,13 @@ impl Desk {
         }
     }
 
-    /// How many moves have ended so.
-    pub async fn ended(&self, status: &str) -> usize {
-        self.standing().await.get(status).copied().unwrap_or(0)
+    /// How many migrations have this status.
+    pub async fn count_with_status(&self, status: &str) -> usize {
+        self.count_by_status()
+            .await
+            .get(status)
+            .copied()
+            .unwrap_or(0)
     }
 
     async fn show(&self, id: &str) -> Option<Value> {
@@ -67,8 +71,8 @@ impl Desk {
         (answer.status == 200).then_some(answer.body)
     }
 
-    /// Asks something of a move until that is taken or refused.
-    async fn insist(&self, id: &str, verb: &str) {
+    /// Sends a migration command until it is accepted or refused.
+    async fn request_until_answered(&self, id: &str, verb: &str) {
         let path = format!("/migrations/{id}/{verb}");
         loop {
             let answer = self.call("POST", &path).try_send().await;
@@ -79,12 +83,12 @@ impl Desk {
         }
     }
 
-    /// Waits until no move is under way, and says which locks are left.
-    pub async fn rest(&self) -> Vec<String> {
-        within(PATIENCE, "every move is over", async || {
+    /// Waits until no migration is running; returns the locks that are left.
+    pub async fn wait_until_idle(&self) -> Vec<String> {
+        within(PATIENCE, "the end of all migrations", async || {
             let answer = self.call("GET", "/migrations?open=true").try_send().await?;
             let items = answer.body["items"].as_array()?;
-            // A window that was left open for long is ended now.
+            // End a window that was left open for long.
             for item in items {
                 let path = format!("/migrations/{}/complete", item["migrationID"].as_str()?);
                 let _ = self.call("POST", &path).try_send().await;
@@ -94,7 +98,7 @@ impl Desk {
         .await;
         let mut left = Vec::new();
         for tenant in TENANTS {
-            left.extend(self.audited(tenant).await);
+            left.extend(self.audit_history(tenant).await);
             let tenant = self.call("GET", &format!("/tenants/{tenant}")).send().await;
             for slice in tenant.body["slices"].as_array().unwrap() {
                 if !slice["moving"].is_null() || !slice["sealingSince"].is_null() {
@@ -105,8 +109,8 @@ impl Desk {
         left
     }
 
-    /// What is wrong with the history of a tenant's record.
-    async fn audited(&self, tenant: &str) -> Vec<String> {
+    /// Audits the history of a tenant's record; returns the violations.
+    async fn audit_history(&self, tenant: &str) -> Vec<String> {
         let mut history = Vec::new();
         let mut cursor = String::new();
         loop {
@@ -114,7 +118,7 @@ impl Desk {
             let page = self.call("GET", &path).send().await.body;
             let read = |record: &Value| serde_json::from_value(record.clone()).unwrap();
             for event in page["items"].as_array().unwrap() {
-                history.push(Changed {
+                history.push(TenantChange {
                     version: event["version"].as_u64().unwrap(),
                     before: read(&event["before"]),
                     after: read(&event["after"]),
@@ -126,93 +130,94 @@ impl Desk {
             }
         }
         history.reverse();
-        let found = Audit::of(history).found.into_iter();
+        let found = HistoryAudit::replay_history(history).findings.into_iter();
         found.map(|fault| format!("{tenant}: {fault}")).collect()
     }
 }
 
-/// What becomes of a move on purpose.
+/// What a mover does to a migration.
 #[derive(Debug, Clone, Copy)]
-enum Fate {
-    /// Nothing: it ends by itself.
-    Left,
-    /// It is called off at some moment.
-    Cancelled,
-    /// It is brought back in its window.
-    Reversed,
-    /// It is paused and resumed.
-    Paused,
+enum Intervention {
+    /// Let it end by itself.
+    Nothing,
+    /// Cancel it at a random moment.
+    Cancel,
+    /// Reverse it in its window.
+    Reverse,
+    /// Pause and resume it.
+    Pause,
 }
 
-/// Moves a tenant until it is told to stop; whatever is answered that must not
-/// be, is said.
+/// Moves a tenant until `stop` is set; returns all unexpected answers.
 pub async fn keep_moving(
-    desk: Desk,
+    admin: AdminClient,
     tenant: &'static str,
     stop: Arc<AtomicBool>,
-    mut chance: Chance,
+    mut random: SeededRandom,
 ) -> Vec<String> {
-    use Fate::{Cancelled, Left, Paused, Reversed};
-    let fates = [
-        Left, Left, Left, Cancelled, Cancelled, Reversed, Reversed, Paused,
+    use Intervention::{Cancel, Nothing, Pause, Reverse};
+    let interventions = [
+        Nothing, Nothing, Nothing, Cancel, Cancel, Reverse, Reverse, Pause,
     ];
     let mut findings = Vec::new();
     while !stop.load(Ordering::SeqCst) {
-        let shard = format!("shard-{}", chance.between(1, 4));
-        let fate = fates[chance.below(fates.len())];
-        let window = match fate {
-            Reversed => 3_600_000,
-            _ => [0, 0, 300][chance.below(3)],
+        let shard = format!("shard-{}", random.between(1, 4));
+        let intervention = interventions[random.below(interventions.len())];
+        let window = match intervention {
+            Reverse => 3_600_000,
+            _ => [0, 0, 300][random.below(3)],
         };
-        let sync = chance.below(3) == 0;
+        let sync = random.below(3) == 0;
         let body = json!({"toShardID": shard, "windowMs": window, "sync": sync});
-        let call = desk.call("POST", &format!("/tenants/{tenant}/move"));
+        let call = admin.call("POST", &format!("/tenants/{tenant}/move"));
         match call.json(&body).try_send().await {
             Some(answer) if answer.status == 202 => {
                 let id = answer.body["migrationID"].as_str().unwrap().to_owned();
-                findings.extend(meet(&desk, &id, fate, &stop, &mut chance).await);
+                findings.extend(intervene(&admin, &id, intervention, &stop, &mut random).await);
             }
-            // Busy, there already, or away.
+            // Busy, on that shard already, or unavailable.
             Some(answer) if matches!(answer.status, 409 | 503) => {}
-            Some(answer) => findings.push(format!("a move was answered with {}", answer.text)),
+            Some(answer) => {
+                findings.push(format!("a move request was answered with {}", answer.text))
+            }
             None => {}
         }
-        let ms = chance.between(20, 100) as u64;
+        let ms = random.between(20, 100) as u64;
         tokio::time::sleep(Duration::from_millis(ms)).await;
     }
     findings
 }
 
-/// A move meets its fate, and is waited for. Nobody touches what is stored: if
-/// something was found wrong, that is returned.
-async fn meet(
-    desk: &Desk,
+/// Applies an intervention to a migration and waits for its end. Nothing damages stored rows here,
+/// so any finding of the migration is returned as a violation.
+async fn intervene(
+    admin: &AdminClient,
     id: &str,
-    fate: Fate,
+    intervention: Intervention,
     stop: &AtomicBool,
-    chance: &mut Chance,
+    random: &mut SeededRandom,
 ) -> Option<String> {
-    // Half of the cancellations come early: on a fast disk a move is cut over soon.
-    let early = matches!(fate, Fate::Cancelled) && chance.below(2) == 0;
-    let ms = chance.between(0, if early { 30 } else { 300 }) as u64;
+    // Half of the cancellations come early: on a fast disk a migration cuts over soon.
+    let early = matches!(intervention, Intervention::Cancel) && random.below(2) == 0;
+    let ms = random.between(0, if early { 30 } else { 300 }) as u64;
     tokio::time::sleep(Duration::from_millis(ms)).await;
-    match fate {
-        Fate::Left => {}
-        Fate::Cancelled => desk.insist(id, "cancel").await,
-        Fate::Paused => {
-            desk.insist(id, "pause").await;
-            desk.insist(id, "resume").await;
+    match intervention {
+        Intervention::Nothing => {}
+        Intervention::Cancel => admin.request_until_answered(id, "cancel").await,
+        Intervention::Pause => {
+            admin.request_until_answered(id, "pause").await;
+            admin.request_until_answered(id, "resume").await;
         }
-        Fate::Reversed => {}
+        Intervention::Reverse => {}
     }
     while !stop.load(Ordering::SeqCst) {
-        if let Some(shown) = desk.show(id).await {
+        if let Some(shown) = admin.show(id).await {
             if !shown["ended"].is_null() {
                 let found = &shown["findings"];
-                return (!found.is_null()).then(|| format!("{id} has found {found}"));
+                return (!found.is_null()).then(|| format!("{id} has findings: {found}"));
             }
-            if matches!(fate, Fate::Reversed) && shown["stage"] == "cutOver" {
-                desk.insist(id, "reverse").await;
+            if matches!(intervention, Intervention::Reverse) && shown["stage"] == "cutOver" {
+                admin.request_until_answered(id, "reverse").await;
             }
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

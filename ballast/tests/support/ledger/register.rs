@@ -1,19 +1,18 @@
-//! A voter's row as a register: is there an order of the attempts that
-//! explains every answer and what is there at the end?
+//! A voter's row as a register: is there an order of the attempts that explains every answer and
+//! the row at the end (linearizability)?
 //!
-//! The rules are written here once more, on purpose: what the product decides
-//! is not judged by the product's own code. An attempt takes effect at one
-//! moment between being sent and being answered; one whose answer was lost at
-//! any moment from its sending until the process it was sent to was gone, or
-//! never.
+//! The rules of voting are implemented here again on purpose: the product's own code must not judge
+//! the product. An answered attempt takes effect at one moment between sending and answer. An attempt
+//! without an answer takes effect at any moment between sending and the end of the process that
+//! received it, or never.
 
 use std::collections::HashSet;
 
-use super::book::{Ask, Attempt, Said};
+use super::history::{Attempt, VoteOutcome, VoteRequest};
 
-/// Requests that a row remembers.
+/// How many requests a row remembers.
 const REMEMBERED: usize = 4;
-/// More attempts than this are not tried in all orders.
+/// The maximum number of attempts for which all orders are tried.
 const ATTEMPTS_MAX: usize = 40;
 
 /// What a poll allows.
@@ -30,17 +29,17 @@ pub struct Rules {
 pub struct Step {
     /// The attempt.
     pub attempt: Attempt,
-    /// It has happened before this moment, or never.
+    /// It took effect before this moment, or never.
     pub until: u64,
-    /// Whether the poll may have been open when it was judged.
+    /// Whether the poll may have been open when the attempt took effect.
     pub may_be_open: bool,
-    /// Whether the poll may have ended when it was judged.
+    /// Whether the poll may have been closed when the attempt took effect.
     pub may_be_closed: bool,
 }
 
-/// A row: what was chosen, how often it changed, who changed it last.
+/// A row: chosen items, number of changes, last requests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
-pub struct Row {
+pub struct RegisterRow {
     /// The items, in rising order.
     pub items: Vec<usize>,
     /// How often it changed.
@@ -48,36 +47,35 @@ pub struct Row {
     requests: Vec<(usize, u32)>,
 }
 
-/// Whether the steps explain a row's end: its items and revision, or that
-/// there is none.
+/// Whether the steps explain the row at the end: its items and revision, or that there is no row.
 pub fn explains(rules: Rules, steps: &[Step], end: Option<(&[usize], u32)>) -> bool {
-    let steps = those_that_matter(steps);
+    let steps = relevant_steps(steps);
     assert!(steps.len() <= ATTEMPTS_MAX, "too many attempts: {steps:?}");
     let search = Search {
         rules,
         steps: &steps,
         end,
     };
-    search.from(0, 0, &Row::default(), &mut HashSet::new())
+    search.from(0, 0, &RegisterRow::default(), &mut HashSet::new())
 }
 
-/// Without those that reached nobody. Of those without an answer that asked
-/// the same of the same process, the first stands for all: the second time
-/// nothing changes. (A named request is remembered for longer than any voter
-/// here goes on, and a nameless one is sent only where votes stay.)
-fn those_that_matter(steps: &[Step]) -> Vec<Step> {
-    let mut matter: Vec<Step> = Vec::new();
+/// Removes attempts that never reached the process. Of several unanswered attempts with the same
+/// request to the same process it keeps the first: repeats change nothing. (A row remembers a named
+/// request for longer than any voter here continues, and unnamed ones are sent only to polls whose
+/// votes cannot be withdrawn.)
+fn relevant_steps(steps: &[Step]) -> Vec<Step> {
+    let mut relevant: Vec<Step> = Vec::new();
     for step in steps {
-        let (ask, said) = (step.attempt.ask, step.attempt.said);
+        let (ask, outcome) = (step.attempt.ask, step.attempt.outcome);
         let stands_for = |other: &Step| {
-            let same = (other.attempt.ask, other.attempt.said, other.until);
-            said == Said::Unknown && same == (ask, said, step.until)
+            let same = (other.attempt.ask, other.attempt.outcome, other.until);
+            outcome == VoteOutcome::Unknown && same == (ask, outcome, step.until)
         };
-        if said != Said::NeverSent && !matter.iter().any(stands_for) {
-            matter.push(*step);
+        if outcome != VoteOutcome::NeverSent && !relevant.iter().any(stands_for) {
+            relevant.push(*step);
         }
     }
-    matter
+    relevant
 }
 
 struct Search<'a> {
@@ -87,9 +85,14 @@ struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Tries every step that may come next. `latest` is the latest sending
-    /// among those done.
-    fn from(&self, done: u64, latest: u64, row: &Row, seen: &mut HashSet<(u64, Row)>) -> bool {
+    /// Tries every step that may come next. `latest` is the latest sending among the steps done.
+    fn from(
+        &self,
+        done: u64,
+        latest: u64,
+        row: &RegisterRow,
+        seen: &mut HashSet<(u64, RegisterRow)>,
+    ) -> bool {
         if self.is_end(done, row) {
             return true;
         }
@@ -98,7 +101,7 @@ impl Search<'_> {
         }
         let left = || (0..self.steps.len()).filter(move |place| done & (1 << place) == 0);
         let first_answer = left()
-            .filter(|place| self.steps[*place].attempt.said != Said::Unknown)
+            .filter(|place| self.steps[*place].attempt.outcome != VoteOutcome::Unknown)
             .map(|place| self.steps[place].until)
             .min()
             .unwrap_or(u64::MAX);
@@ -113,12 +116,11 @@ impl Search<'_> {
         })
     }
 
-    /// All that was answered has happened, and this is what is there.
-    fn is_end(&self, done: u64, row: &Row) -> bool {
-        let settled =
-            self.steps.iter().enumerate().all(|(place, step)| {
-                done & (1 << place) != 0 || step.attempt.said == Said::Unknown
-            });
+    /// Whether all answered steps are done and the row is as it is at the end.
+    fn is_end(&self, done: u64, row: &RegisterRow) -> bool {
+        let settled = self.steps.iter().enumerate().all(|(place, step)| {
+            done & (1 << place) != 0 || step.attempt.outcome == VoteOutcome::Unknown
+        });
         settled
             && match self.end {
                 None => row.items.is_empty(),
@@ -126,41 +128,42 @@ impl Search<'_> {
             }
     }
 
-    /// The row after a step; `None` when the answer cannot have been this.
-    fn after(&self, place: usize, step: &Step, row: &Row) -> Option<Row> {
-        let (ask, said) = (step.attempt.ask, step.attempt.said);
-        let told = |revision: u32, told: Option<u32>| told.is_none_or(|told| told == revision);
+    /// The row after a step; `None` when the step's outcome is impossible here.
+    fn after(&self, place: usize, step: &Step, row: &RegisterRow) -> Option<RegisterRow> {
+        let (ask, outcome) = (step.attempt.ask, step.attempt.outcome);
+        let matches_revision =
+            |revision: u32, found: Option<u32>| found.is_none_or(|found| found == revision);
         let same = |fits: bool| fits.then(|| row.clone());
         if let Some((_, revision)) = row
             .requests
             .iter()
             .find(|(other, _)| self.is_same(*other, place))
         {
-            return same(match said {
-                Said::Done(found) => told(*revision, found),
-                Said::Unknown => true,
+            return same(match outcome {
+                VoteOutcome::Applied(found) => matches_revision(*revision, found),
+                VoteOutcome::Unknown => true,
                 _ => false,
             });
         }
         let chosen = row.items.contains(&ask.item);
         if chosen && !ask.withdraw {
-            return same(match said {
-                Said::Already(found) => told(row.revision, found),
-                Said::Unknown => true,
+            return same(match outcome {
+                VoteOutcome::Already(found) => matches_revision(row.revision, found),
+                VoteOutcome::Unknown => true,
                 _ => false,
             });
         }
-        match said {
-            Said::Closed => return same(step.may_be_closed),
+        match outcome {
+            VoteOutcome::Closed => return same(step.may_be_closed),
             _ if !step.may_be_open => return None,
             _ => {}
         }
         let Some(items) = self.changed(row, ask) else {
             let expected = match ask.withdraw {
-                true => Said::NotChosen,
-                false => Said::AlreadyVoted,
+                true => VoteOutcome::NotChosen,
+                false => VoteOutcome::AlreadyVoted,
             };
-            return same(said == expected || said == Said::Unknown);
+            return same(outcome == expected || outcome == VoteOutcome::Unknown);
         };
         let mut next = row.clone();
         next.items = items;
@@ -169,20 +172,20 @@ impl Search<'_> {
         if next.requests.len() > REMEMBERED {
             next.requests.remove(0);
         }
-        match said {
-            Said::Done(found) => told(next.revision, found).then_some(next),
-            Said::Unknown => Some(next),
+        match outcome {
+            VoteOutcome::Applied(found) => matches_revision(next.revision, found).then_some(next),
+            VoteOutcome::Unknown => Some(next),
             _ => None,
         }
     }
 
-    /// Whether two attempts are of one request.
+    /// Whether two attempts belong to one request.
     fn is_same(&self, one: usize, two: usize) -> bool {
         let (one, two) = (self.steps[one].attempt.ask, self.steps[two].attempt.ask);
         one == two && one.request.is_some()
     }
 
-    fn changed(&self, row: &Row, ask: Ask) -> Option<Vec<usize>> {
+    fn changed(&self, row: &RegisterRow, ask: VoteRequest) -> Option<Vec<usize>> {
         let mut items = row.items.clone();
         if ask.withdraw {
             let there = items.contains(&ask.item);

@@ -1,6 +1,6 @@
-//! The world of a run: a real process that is started, killed and started
-//! again on the same files, at the same address. Nothing here knows what the
-//! clients do; another engine's world differs only in its options.
+//! The process of a run: a real `ballast up` that is started, killed and restarted on the same
+//! files at the same address. It knows nothing about the clients; another engine differs only in
+//! its options.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,19 +9,19 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use super::chance::Chance;
+use super::random::SeededRandom;
 use super::tear;
 use crate::support::polls::Application;
 use crate::support::process::ballast;
-use crate::support::{Instance, Options, Process, in_ms, within};
+use crate::support::{Instance, InstanceOptions, Process, in_ms, within};
 
-/// Ports that the machine does not hand out to clients: a client that connects
-/// to its own port while the process is away would take it.
+/// Ports outside the machine's ephemeral range: a client whose own port is the process's port
+/// would occupy it while the process is down.
 const PORTS: (usize, usize) = (12_000, 31_000);
 
-/// What a poll of the run allows.
+/// The kind of a poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum PollKind {
     /// One choice, for good.
     Single,
     /// One choice, changed and withdrawn at will.
@@ -34,8 +34,8 @@ pub enum Kind {
     Closing,
 }
 
-impl Kind {
-    /// One of each.
+impl PollKind {
+    /// One poll of each kind.
     pub fn all(expires_in_ms: i64) -> [Self; 5] {
         let expires = in_ms(expires_in_ms).unix_ms();
         [
@@ -47,7 +47,7 @@ impl Kind {
         ]
     }
 
-    /// The fields of its creation.
+    /// The fields to create it with.
     pub fn fields(self) -> Value {
         let items = json!(["a", "b", "c", "d"]);
         match self {
@@ -63,24 +63,28 @@ impl Kind {
 }
 
 /// A process and its files.
-pub struct World {
+pub struct LedgerWorld {
     instance: Option<Instance>,
     home: Arc<TempDir>,
-    options: Options,
+    options: InstanceOptions,
     listen: String,
 }
 
-impl World {
+impl LedgerWorld {
     /// Starts it for the first time.
-    pub async fn start(options: Options, chance: &mut Chance) -> Self {
+    pub async fn start(options: InstanceOptions, random: &mut SeededRandom) -> Self {
         let home = Arc::new(tempfile::tempdir().unwrap());
-        Self::start_in(home, options, chance).await
+        Self::start_in(home, options, random).await
     }
 
-    /// Starts it for the first time, or on files that are there.
-    pub async fn start_in(home: Arc<TempDir>, options: Options, chance: &mut Chance) -> Self {
+    /// Starts it for the first time, or on existing files.
+    pub async fn start_in(
+        home: Arc<TempDir>,
+        options: InstanceOptions,
+        random: &mut SeededRandom,
+    ) -> Self {
         loop {
-            let port = chance.between(PORTS.0, PORTS.1);
+            let port = random.between(PORTS.0, PORTS.1);
             let listen = format!("127.0.0.1:{port}");
             match Instance::launch(home.clone(), options.clone(), &listen).await {
                 Ok(instance) => {
@@ -92,30 +96,30 @@ impl World {
                     };
                 }
                 Err(ended) if ended.stderr.contains("in use") => {}
-                Err(ended) => panic!("it did not start: {ended:?}"),
+                Err(ended) => panic!("the process did not start: {ended:?}"),
             }
         }
     }
 
-    /// The process, while there is one.
+    /// The running process.
     pub fn instance(&self) -> &Instance {
         self.instance.as_ref().expect("it runs")
     }
 
-    /// A tenant with an application.
+    /// Creates a tenant with an application.
     pub async fn application(&self, tenant: &str) -> Application {
-        Application::of(self.instance(), tenant).await
+        Application::create(self.instance(), tenant).await
     }
 
-    /// Kills it as the kernel would.
+    /// Kills it with SIGKILL.
     pub fn kill(&mut self) {
         if let Some(mut instance) = self.instance.take() {
             instance.kill9();
         }
     }
 
-    /// Starts it so that it dies at a place in its code; whether it did. That
-    /// may be before it is ready.
+    /// Starts it so that it dies at a place in its code, maybe before it is ready. Returns
+    /// whether it died.
     pub async fn die_at(&mut self, place: &str, patience: Duration) -> bool {
         let mut options = self.options.clone();
         let place = ("BALLAST_DIE_AT".to_owned(), place.to_owned());
@@ -125,28 +129,28 @@ impl World {
         dying.await.is_ok()
     }
 
-    /// Leaves the logs as a power cut in the middle of a write could.
-    pub fn tear(&self, chance: &mut Chance) -> usize {
+    /// Tears the logs as a power cut in the middle of a write could. Returns how many.
+    pub fn tear(&self, random: &mut SeededRandom) -> usize {
         let torn = self.shards();
         torn.iter()
-            .filter(|shard| tear::tail(shard, chance))
+            .filter(|shard| tear::tail(shard, random))
             .count()
     }
 
-    /// Starts it and kills it again while it recovers.
-    pub async fn start_in_vain(&self, chance: &mut Chance) {
+    /// Starts it and kills it during recovery.
+    pub async fn kill_during_recovery(&self, random: &mut SeededRandom) {
         let mut process = Process::up(self.home.path(), &self.options, &self.listen);
-        let ms = chance.below(400) as u64;
+        let ms = random.below(400) as u64;
         tokio::time::sleep(Duration::from_millis(ms)).await;
         process.kill9();
     }
 
-    /// Starts it again and waits until it is ready, all shards included.
+    /// Restarts it and waits until it is ready with all shards.
     pub async fn restart(&mut self, patience: Duration) -> Result<(), String> {
         let launched = Instance::launch(self.home.clone(), self.options.clone(), &self.listen);
         let instance = launched.await.map_err(|ended| format!("{ended:?}"))?;
         let mut last = String::new();
-        let looking = async {
+        let polling = async {
             loop {
                 let answer = instance.route("GET", "/readyz").try_send().await;
                 match answer {
@@ -157,7 +161,7 @@ impl World {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        let ready = tokio::time::timeout(patience, looking).await;
+        let ready = tokio::time::timeout(patience, polling).await;
         self.instance = Some(instance);
         ready.map_err(|_| format!("not ready {patience:?} after a restart: {last}"))
     }
@@ -166,14 +170,14 @@ impl World {
     pub async fn stop(&mut self) -> Result<(), String> {
         let mut instance = self.instance.take().expect("it runs");
         instance.process().signal("TERM");
-        let ended = instance.process().ended().await;
+        let ended = instance.process().wait_for_end().await;
         match ended.code {
             Some(0) => Ok(()),
-            _ => Err(format!("it did not stop in order: {ended:?}")),
+            _ => Err(format!("the process did not stop cleanly: {ended:?}")),
         }
     }
 
-    /// Where its data is.
+    /// Its data directory.
     pub fn data_dir(&self) -> PathBuf {
         self.home.path().join("data")
     }
@@ -187,20 +191,19 @@ impl World {
         shards
     }
 
-    /// What `ballast shard verify` says of a stopped instance's shards; nothing
-    /// when all is well.
-    pub fn verified(&self) -> Vec<String> {
+    /// The failures that `ballast shard verify` reports for the shards of a stopped process.
+    pub fn verify_files(&self) -> Vec<String> {
         let verify = |shard: PathBuf| {
             let output = ballast().args(["shard", "verify"]).arg(&shard).output();
             let output = output.unwrap();
-            let told = String::from_utf8_lossy(&output.stdout).into_owned();
-            (!output.status.success()).then(|| format!("{}: {told}", shard.display()))
+            let report = String::from_utf8_lossy(&output.stdout).into_owned();
+            (!output.status.success()).then(|| format!("{}: {report}", shard.display()))
         };
         self.shards().into_iter().filter_map(verify).collect()
     }
 }
 
-/// Waits for a condition of the run itself.
+/// Waits for a condition within the run.
 pub async fn until(patience: Duration, what: &str, mut holds: impl FnMut() -> bool) {
     within(patience, what, async || holds().then_some(())).await;
 }

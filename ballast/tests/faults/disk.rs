@@ -1,0 +1,409 @@
+//! Journey: a shard's disk fails under the ledger's clients. Nothing is
+//! acknowledged that is not on disk, the shard says so, the others go on, and
+//! when the disk works again so does the shard, by itself.
+//!
+//! The disks are small tmpfs in a mount namespace of the test's own, so nothing
+//! is left behind: as root `unshare --mount` makes it, otherwise a user
+//! namespace. Where neither is allowed these tests fail and say so.
+
+#![allow(clippy::print_stdout, reason = "a run tells its seed")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::ledger::random::SeededRandom;
+use crate::ledger::world::LedgerWorld;
+use crate::ledger::{LedgerPlan, Run};
+use crate::support::polls::Application;
+use crate::support::{Instance, InstanceOptions, eventually, text};
+use serde_json::Value;
+
+/// Enough for what a run writes, little enough to be filled.
+const DISK: &str = "size=256m";
+/// Set in the process that has a namespace of its own.
+const INSIDE: &str = "BALLAST_TEST_INSIDE";
+const SHARDS: usize = 4;
+/// A shard that is away is not waited for long.
+const IMPATIENT: &str = "[router]\nhold_max = \"300ms\"\n";
+
+/// Runs this test again in a mount namespace of its own; says whether this is
+/// the process inside.
+fn is_inside(test: &str) -> bool {
+    if std::env::var_os(INSIDE).is_some() {
+        return true;
+    }
+    let own = std::env::current_exe().unwrap();
+    let namespaces: [&[&str]; 2] = [&["--mount"], &["--mount", "--user", "--map-root-user"]];
+    let allowed = namespaces.iter().find(|flags| {
+        let mut probe = Command::new("unshare");
+        let probe = probe
+            .args(**flags)
+            .args(["mount", "-t", "tmpfs", "none", "/mnt"]);
+        probe.output().is_ok_and(|output| output.status.success())
+    });
+    let Some(flags) = allowed else {
+        panic!(
+            "no disk can be filled here: neither `unshare --mount` (as root) nor `unshare \
+             --mount --user` may mount a tmpfs; run this test as root or allow user namespaces"
+        );
+    };
+    let run = Command::new("unshare")
+        .args(*flags)
+        .arg(own)
+        .args(["--exact", &format!("disk::{test}"), "--nocapture"])
+        .env(INSIDE, "1")
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&run.stdout);
+    let why = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{told}\n{why}");
+    println!("{told}");
+    false
+}
+
+fn mount(arguments: &[&str], place: &Path) {
+    let done = Command::new("mount").args(arguments).arg(place).output();
+    let done = done.unwrap();
+    let why = String::from_utf8_lossy(&done.stderr);
+    assert!(done.status.success(), "mount {}: {why}", place.display());
+}
+
+/// A disk for each shard of an instance that is to be started.
+fn disks(home: &Path, size: &str) {
+    for number in 1..=SHARDS {
+        let place = home.join(format!("data/shards/shard-{number}"));
+        std::fs::create_dir_all(&place).unwrap();
+        mount(&["-t", "tmpfs", "-o", size, "none"], &place);
+    }
+}
+
+/// A run over an instance each of whose shards has a disk of its own.
+struct Trouble {
+    run: Run,
+    /// Where the shard of the first tenant is, and its name.
+    shard: (PathBuf, String),
+    /// A tenant elsewhere.
+    other: usize,
+}
+
+impl Trouble {
+    async fn prepared(env: &[(&str, &str)]) -> Self {
+        let home = Arc::new(tempfile::tempdir().unwrap());
+        disks(home.path(), DISK);
+        let env = env.iter();
+        let options = InstanceOptions {
+            config: Some(IMPATIENT.to_owned()),
+            env: env
+                .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+                .collect(),
+            ..InstanceOptions::default()
+        };
+        let plan = LedgerPlan {
+            seed: SeededRandom::seed(),
+            kills: 0,
+            votes: 0,
+            between: (300, 600),
+            clients: (64, 24),
+            think: Duration::ZERO,
+            expires_in_ms: 3_000,
+            tears_one_in: 2,
+            recovery: Duration::from_secs(60),
+            options: options.clone(),
+        };
+        let mut random = SeededRandom::new(plan.seed, 2);
+        let world = LedgerWorld::start_in(home, options, &mut random).await;
+        let run = Run::start_on(world, plan).await;
+        let mut shards = Vec::new();
+        for tenant in crate::ledger::TENANTS {
+            let tenant = run
+                .world
+                .instance()
+                .get(&format!("/tenants/{tenant}"))
+                .await;
+            shards.push(text(&tenant["slices"][0]["shardID"]));
+        }
+        let other = shards.iter().position(|shard| *shard != shards[0]);
+        let shard = run.world.data_dir().join("shards").join(&shards[0]);
+        Self {
+            run,
+            shard: (shard, shards[0].clone()),
+            other: other.expect("a tenant on another shard"),
+        }
+    }
+
+    /// A shard without any of the tenants.
+    async fn nobodys(&self) -> String {
+        let instance = self.run.world.instance();
+        let mut free: Vec<_> = (1..=SHARDS).map(|n| format!("shard-{n}")).collect();
+        for tenant in crate::ledger::TENANTS {
+            let tenant = instance.get(&format!("/tenants/{tenant}")).await;
+            free.retain(|shard| *shard != text(&tenant["slices"][0]["shardID"]));
+        }
+        free.remove(0)
+    }
+
+    /// Waits until `/readyz` names the shard, and nothing else.
+    async fn await_unready(&self) -> String {
+        let instance = self.run.world.instance();
+        eventually("the shard says that it does not work", async || {
+            let answer = instance.route("GET", "/readyz").try_send().await?;
+            let detail = answer.body["detail"].as_str().unwrap_or_default();
+            let named = detail.contains(&self.shard.1) && !detail.contains("starting");
+            let told = answer.status == 503 && named;
+            told.then(|| {
+                assert!(!answer.header("retry-after").is_empty());
+                detail.to_owned()
+            })
+        })
+        .await
+    }
+
+    /// What the tenants get while it lasts.
+    async fn nothing_is_acknowledged(&self) {
+        let shared = &self.run.shared;
+        let polls = &shared.history.polls;
+        let (ours, theirs) = (&shared.applications[0], &shared.applications[self.other]);
+        let single = |tenant: usize| &polls[5 * tenant].poll;
+        // A vote is held before it is refused: by then every answer that was
+        // given before the trouble began is in the book.
+        let held = ours.vote(single(0), 0, "nobody").await;
+        held.expect_error(503, "unavailable");
+        let before: Vec<u64> = polls[..5].iter().map(|poll| poll.floor()).collect();
+        for number in 0..5 {
+            let refused = ours.vote(single(0), 0, "nobody").await;
+            assert!(!refused.header("retry-after").is_empty(), "{refused:?}");
+            refused.expect_error(503, "unavailable");
+            let read = ours.call("GET", &single(0).path("/votes"));
+            let read = read.header("cache-control", "no-cache").send().await;
+            read.expect_error(503, "unavailable");
+            // Those who are elsewhere notice nothing.
+            let results: Value = theirs.newest(single(self.other)).await;
+            assert!(results["total"].is_u64(), "{number}");
+        }
+        let after: Vec<u64> = polls[..5].iter().map(|poll| poll.floor()).collect();
+        assert_eq!(before, after, "acknowledged though not on disk");
+    }
+
+    /// Votes of tenants elsewhere are counted.
+    async fn others_vote(&self) {
+        let shared = &self.run.shared;
+        let mut client = crate::ledger::clients::Client::new(shared, 0, 20_000 + self.other);
+        for _ in 0..50 {
+            let ask = crate::ledger::history::VoteRequest {
+                item: 1,
+                withdraw: false,
+                request: Some(1),
+            };
+            let voter = client.voter();
+            let outcome = client.send(5 * self.other, &voter, ask, None).await;
+            assert!(
+                matches!(outcome, crate::ledger::history::VoteOutcome::Applied(_)),
+                "{outcome:?}"
+            );
+        }
+    }
+
+    /// Waits until everything works again, without a restart.
+    async fn heals(&self) {
+        let instance = self.run.world.instance();
+        eventually("everything works again", async || {
+            let answer = instance.route("GET", "/readyz").try_send().await?;
+            (answer.status == 200).then_some(())
+        })
+        .await;
+    }
+
+    /// Votes come in again, and at the end all of them are accounted for.
+    async fn ends_well(mut self) {
+        self.run.await_votes().await;
+        let report = self.run.end().await;
+        assert!(report.findings.is_empty(), "{report:#?}");
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_votes_until_there_is_room() {
+    if !is_inside("a_full_disk_refuses_votes_until_there_is_room") {
+        return;
+    }
+    inside(async {
+        let trouble = Trouble::prepared(&[]).await;
+        let filler = trouble.shard.0.join("filler");
+        // Also what is given back meanwhile is taken, until votes fail.
+        let told = eventually("the disk is full", async || {
+            fill(&filler);
+            let instance = trouble.run.world.instance();
+            let answer = instance.route("GET", "/readyz").try_send().await?;
+            (answer.status == 503).then_some(())
+        });
+        told.await;
+        let told = trouble.await_unready().await;
+        assert!(told.contains("No space left"), "{told}");
+        trouble.nothing_is_acknowledged().await;
+        trouble.others_vote().await;
+        std::fs::remove_file(&filler).unwrap();
+        trouble.heals().await;
+        trouble.ends_well().await;
+    });
+}
+
+/// The tenant stays where it is, and is voted on, until there is room.
+#[test]
+fn a_move_to_a_full_disk_waits_for_room_and_loses_nothing() {
+    if !is_inside("a_move_to_a_full_disk_waits_for_room_and_loses_nothing") {
+        return;
+    }
+    inside(async {
+        let mut trouble = Trouble::prepared(&[]).await;
+        trouble.run.await_votes().await;
+        let instance = trouble.run.world.instance();
+        let target = trouble.nobodys().await;
+        let shards = trouble.run.world.data_dir().join("shards");
+        let filler = shards.join(&target).join("filler");
+        fill(&filler);
+        let body = serde_json::json!({ "toShardID": target, "windowMs": 0 });
+        let asked = instance.call("POST", "/tenants/acme/move").json(&body);
+        let asked = asked.send().await.expect(202);
+        let path = format!("/migrations/{}", text(&asked["migrationID"]));
+        let told = eventually("the move tells of the full disk", async || {
+            let now = instance.get(&path).await;
+            let is_waiting = now["status"] == "waiting";
+            is_waiting.then(|| text(&now["waitingFor"]))
+        })
+        .await;
+        assert!(told.contains("No space left"), "{told}");
+        let now = instance.get(&path).await;
+        assert_eq!(now["fromShardID"], trouble.shard.1, "{now}");
+        assert!(now["certificate"].is_null(), "{now}");
+        trouble.run.await_votes().await;
+        std::fs::remove_file(&filler).unwrap();
+        let instance = trouble.run.world.instance();
+        eventually("the move has ended", async || {
+            let now = instance.get(&path).await;
+            let status = text(&now["status"]);
+            (!["running", "waiting"].contains(&status.as_str())).then(|| {
+                assert_eq!(status, "completed", "{now}");
+            })
+        })
+        .await;
+        trouble.ends_well().await;
+    });
+}
+
+/// The ledger takes `unavailable` for "who knows"; but what was refused for want
+/// of room was not written, so it must not be counted when there is room.
+#[test]
+fn a_stream_that_meets_a_full_disk_is_counted_as_it_was_told() {
+    if !is_inside("a_stream_that_meets_a_full_disk_is_counted_as_it_was_told") {
+        return;
+    }
+    inside(async {
+        let home = Arc::new(tempfile::tempdir().unwrap());
+        disks(home.path(), "size=3m");
+        let options = InstanceOptions {
+            config: Some(IMPATIENT.to_owned()),
+            ..InstanceOptions::default()
+        };
+        let it = Instance::within(home.clone(), options).await;
+        let acme = Application::create(&it, "acme").await;
+        let poll = acme.poll(serde_json::json!({})).await;
+        let votes = (0..160_000).map(|n| poll.line(0, &format!("voter-{n}")));
+        let outcomes = acme.send_lines(votes.collect::<Vec<_>>().join("\n")).await;
+        let told = |what: &str| {
+            let outcome = outcomes.iter().filter(|line| line["outcome"] == what);
+            outcome.count() as u64
+        };
+        let (counted, refused) = (told("counted"), told("refused"));
+        assert!(counted > 0 && refused > 0, "{counted} and {refused}");
+        assert_eq!(counted + refused, 160_000);
+        for number in 1..=SHARDS {
+            let place = home.path().join(format!("data/shards/shard-{number}"));
+            mount(&["-o", "remount,size=256m"], &place);
+        }
+        eventually("there is room again", async || {
+            let answer = it.route("GET", "/readyz").try_send().await?;
+            (answer.status == 200).then_some(())
+        })
+        .await;
+        assert_eq!(acme.newest(&poll).await["total"], counted);
+        let refused = outcomes
+            .iter()
+            .position(|line| line["outcome"] == "refused");
+        let voter = format!("voter-{}", refused.unwrap());
+        acme.vote(&poll, 1, &voter).await.expect(200);
+    });
+}
+
+/// Takes all the room there is.
+fn fill(filler: &Path) {
+    use std::io::Write;
+    let mut file = std::fs::OpenOptions::new();
+    let mut file = file.create(true).append(true).open(filler).unwrap();
+    for size in [1 << 20, 1 << 12] {
+        while file.write_all(&vec![1; size]).is_ok() {}
+    }
+}
+
+#[test]
+fn a_read_only_disk_keeps_one_shard_away_until_it_can_be_written() {
+    if !is_inside("a_read_only_disk_keeps_one_shard_away_until_it_can_be_written") {
+        return;
+    }
+    inside(async {
+        let mut trouble = Trouble::prepared(&[]).await;
+        trouble.run.await_votes().await;
+        trouble.run.world.kill();
+        trouble.run.shared.history.record_kill();
+        mount(&["-o", "remount,bind,ro"], &trouble.shard.0);
+        trouble.run.shared.history.record_restart();
+        let restarted = trouble.run.world.restart(Duration::ZERO).await;
+        assert!(restarted.is_err(), "it cannot be ready at once");
+        let told = trouble.await_unready().await;
+        assert!(told.contains("Read-only"), "{told}");
+        trouble.nothing_is_acknowledged().await;
+        trouble.others_vote().await;
+        mount(&["-o", "remount,bind,rw"], &trouble.shard.0);
+        trouble.heals().await;
+        trouble.ends_well().await;
+    });
+}
+
+/// Syncs fail (a fault, see `vote-shard/src/embedded/faults.rs`); that what
+/// was written before a failed sync may be forgotten is tried on the simulated
+/// disk.
+#[test]
+fn a_failed_sync_acknowledges_nothing() {
+    if !is_inside("a_failed_sync_acknowledges_nothing") {
+        return;
+    }
+    inside(async {
+        let mut trouble = Trouble::prepared(&[("BALLAST_FAULT", "sync-fails")]).await;
+        let switch = trouble.shard.0.join("sync-fails");
+        for killed in [false, true] {
+            trouble.run.await_votes().await;
+            std::fs::write(&switch, "").unwrap();
+            let told = trouble.await_unready().await;
+            assert!(told.contains("the sync failed"), "{told}");
+            trouble.nothing_is_acknowledged().await;
+            trouble.others_vote().await;
+            if killed {
+                trouble.run.world.kill();
+                trouble.run.shared.history.record_kill();
+            }
+            std::fs::remove_file(&switch).unwrap();
+            if killed {
+                assert!(trouble.run.kill_and_restart().await);
+            }
+            trouble.heals().await;
+        }
+        trouble.ends_well().await;
+    });
+}
+
+fn inside(journey: impl Future<Output = ()>) {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    let runtime = runtime.worker_threads(2).enable_all().build().unwrap();
+    runtime.block_on(journey);
+}

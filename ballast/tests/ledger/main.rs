@@ -1,0 +1,13 @@
+//! The proof that nothing acknowledged is ever lost or counted twice, through
+//! `kill -9` and backups.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "../support/ledger/mod.rs"]
+mod ledger;
+#[path = "../support/mod.rs"]
+mod support;
+
+mod backup;
+mod durability;
+mod runs;

@@ -1,0 +1,75 @@
+//! Journey: `ballast demo` as a program runs it. The product's own hotspot loop
+//! finds the flash crowd and moves it, the process is killed in the middle, and
+//! every vote is there.
+
+use std::time::Duration;
+
+use crate::support::Process;
+use crate::support::process::ballast;
+use serde_json::Value;
+
+/// A busy machine may take long.
+const PATIENCE: Duration = Duration::from_secs(120);
+
+/// The demo with these arguments.
+async fn demo(args: &[&str]) -> crate::support::ProcessExit {
+    let mut command = ballast();
+    command.args(["demo", "--headless", "--listen", "127.0.0.1:0"]);
+    command.args(["--tenants", "36", "--pace", "1s"]);
+    let mut process = Process::spawn(command.args(args));
+    // It never waits without end itself, and a busy machine may take long.
+    process.died().await;
+    process.wait_for_end().await
+}
+
+#[tokio::test]
+async fn the_hotspot_loop_cures_the_flash_crowd_and_no_vote_is_lost() {
+    let ended = demo(&["--json"]).await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&told["lost"], &told["doubled"]), (&0.into(), &0.into()));
+    assert_eq!(told["failedRequests"], 0, "{told}");
+    assert_eq!((&told["kills"], &told["moves"]), (&1.into(), &1.into()));
+    // Nobody moved anything by hand.
+    assert_eq!(told["movedBy"], "hotspots", "{told}");
+    assert_eq!(told["verdict"], "helped", "{told}");
+    assert!(told["hotspot"].as_str().unwrap().starts_with("hot-"));
+    let fill = |name: &str| told[name].as_u64().unwrap();
+    assert!(fill("fillBefore") > fill("fillAfter"), "{told}");
+}
+
+/// As a terminal does it: Ctrl-C is sent to the whole group.
+#[tokio::test]
+async fn whoever_stops_it_early_gets_a_count_and_nothing_is_left() {
+    use std::os::unix::process::CommandExt as _;
+    let temporary = tempfile::tempdir().unwrap();
+    let mut command = ballast();
+    command.args(["demo", "--headless", "--listen", "127.0.0.1:0"]);
+    command.args(["--tenants", "12", "--pace", "60s"]);
+    command.env("TMPDIR", temporary.path()).process_group(0);
+    let mut process = Process::spawn(&mut command);
+    crate::support::within(PATIENCE, "people who vote", async || {
+        let told = process.stdout() + &process.stderr();
+        told.contains("on six shards").then_some(())
+    })
+    .await;
+    process.signal_group("INT");
+    let ended = process.wait_for_end().await;
+    assert_eq!(ended.code, Some(0), "{ended:?}");
+    assert!(ended.stdout.contains("nothing moved"), "{ended:?}");
+    let left: Vec<_> = std::fs::read_dir(temporary.path()).unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}
+
+#[tokio::test]
+async fn a_port_that_is_taken_is_told_in_plain_words() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let mut command = ballast();
+    command.args(["demo", "--headless", "--listen", &address]);
+    let ended = Process::spawn(&mut command).wait_for_end().await;
+    assert_ne!(ended.code, Some(0), "{ended:?}");
+    let told = &ended.stderr;
+    assert!(told.contains("cannot listen on"), "{ended:?}");
+    assert!(!told.contains("\"detail\""), "{ended:?}");
+}

@@ -1,0 +1,176 @@
+//! Names: public types are unique in the workspace, functions do not use the
+//! names that this project retired, and retired words do not come back into
+//! comments, messages and documents.
+
+use std::collections::BTreeMap;
+
+use crate::repository::{files, files_ending, read, report};
+
+/// Function names that say neither what they do nor what they return.
+const RETIRED_FUNCTIONS: [&str; 14] = [
+    "carried",
+    "carry",
+    "found",
+    "given",
+    "heard",
+    "kept",
+    "looked",
+    "looked_after",
+    "looked_at",
+    "named",
+    "of",
+    "taken",
+    "tell",
+    "told",
+];
+
+/// Words that this project used in a sense of its own, and the number of lines
+/// that still have them. The number may only fall.
+const RETIRED_WORDS: [(&str, usize); 0] = [];
+
+/// Where retired words may stand: the past, and this list.
+const EXEMPT: [&str; 3] = ["CHANGELOG.md", "docs/adr/", "ballast/tests/tidy/names.rs"];
+
+#[test]
+fn public_types_have_unique_names() {
+    let mut declared: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for path in files_ending(".rs") {
+        for (number, line) in read(&path).lines().enumerate() {
+            if let Some(name) = public_type(line) {
+                let place = format!("{path}:{}", number + 1);
+                declared.entry(name.to_owned()).or_default().push(place);
+            }
+        }
+    }
+    let repeated = declared.iter().filter(|(_, places)| places.len() > 1);
+    report(
+        repeated
+            .map(|(name, places)| {
+                format!(
+                    "several public types are called {name} ({}): name each after its role",
+                    places.join(", ")
+                )
+            })
+            .collect(),
+    );
+}
+
+#[test]
+fn functions_have_names_that_say_what_they_do() {
+    let mut findings = Vec::new();
+    for path in files_ending(".rs") {
+        let text = read(&path);
+        let mut implements_trait = false;
+        for (number, line) in text.lines().enumerate() {
+            if line.trim_start().starts_with("impl") {
+                // A trait from elsewhere decides what its methods are called.
+                implements_trait = line.contains(" for ");
+            }
+            let name = function_name(line);
+            if let Some(name) = name.filter(|name| RETIRED_FUNCTIONS.contains(name))
+                && !implements_trait
+            {
+                findings.push(format!(
+                    "{path}:{}: call `{name}` by a verb phrase that names its effect, such as \
+                     `load_route`; a conversion is `from_…` or `to_…`",
+                    number + 1
+                ));
+            }
+        }
+    }
+    report(findings);
+}
+
+#[test]
+fn retired_words_do_not_come_back() {
+    let mut lines: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for path in files() {
+        let is_text = [".rs", ".md", ".json", ".js", ".toml"]
+            .iter()
+            .any(|ending| path.ends_with(ending));
+        if !is_text || EXEMPT.iter().any(|exempt| path.starts_with(exempt)) {
+            continue;
+        }
+        for (number, line) in read(&path).lines().enumerate() {
+            for (word, _) in RETIRED_WORDS {
+                if has_word(line, word) {
+                    let place = format!("{path}:{}", number + 1);
+                    lines.entry(word).or_default().push(place);
+                }
+            }
+        }
+    }
+    let mut findings = Vec::new();
+    for (word, allowed) in RETIRED_WORDS {
+        let places = lines.get(word).map(Vec::as_slice).unwrap_or_default();
+        if places.len() > allowed {
+            findings.push(format!(
+                "{} lines say {word:?}, {allowed} are allowed; say it in plain words: {}",
+                places.len(),
+                places.join(", ")
+            ));
+        } else if places.len() < allowed {
+            findings.push(format!(
+                "{} lines say {word:?}: lower its number in RETIRED_WORDS from {allowed}",
+                places.len()
+            ));
+        }
+    }
+    report(findings);
+}
+
+/// The name of the public type that a line declares.
+fn public_type(line: &str) -> Option<&str> {
+    let rest = line.trim_start().strip_prefix("pub ")?;
+    let (keyword, rest) = rest.split_once(' ')?;
+    let is_type = ["struct", "enum", "trait", "type", "union"].contains(&keyword);
+    is_type.then(|| identifier(rest))
+}
+
+/// The name of the function that a line declares.
+fn function_name(line: &str) -> Option<&str> {
+    let mut words = line.trim_start().split(' ');
+    let before = [
+        "pub",
+        "pub(crate)",
+        "pub(super)",
+        "const",
+        "async",
+        "unsafe",
+    ];
+    let keyword = words.find(|word| !before.contains(word) && !word.starts_with("pub("))?;
+    if keyword != "fn" {
+        return None;
+    }
+    words.next().map(identifier)
+}
+
+fn identifier(text: &str) -> &str {
+    let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
+    &text[..end.unwrap_or(text.len())]
+}
+
+/// Whether a line has this word or phrase, not as a part of another word.
+fn has_word(line: &str, word: &str) -> bool {
+    let line = line.to_lowercase();
+    line.match_indices(word).any(|(start, _)| {
+        let before = line[..start].chars().next_back();
+        let after = line[start + word.len()..].chars().next();
+        let is_inside = |c: char| c.is_alphanumeric() || c == '_';
+        !before.is_some_and(is_inside) && !after.is_some_and(is_inside)
+    })
+}
+
+#[test]
+fn the_checks_of_names_see_what_they_look_for() {
+    assert_eq!(public_type("    pub struct Route<S> {"), Some("Route"));
+    assert_eq!(public_type("pub(crate) struct Route {"), None);
+    assert_eq!(
+        function_name("    pub async fn told(&self) {"),
+        Some("told")
+    );
+    assert_eq!(function_name("pub(in crate::log) const fn of() {"), None);
+    assert_eq!(function_name("let fn_of = 1;"), None);
+    assert!(has_word("/// Nobody waits.", "nobody"));
+    assert!(!has_word("/// The untold story.", "told"));
+}

@@ -1,0 +1,274 @@
+//! Journey: what clients rely on — the OpenAPI document, its page, the shape
+//! of what is read, and a page for every error code.
+
+use crate::support::{Instance, text};
+use ballast_domain::ErrorCode;
+use serde_json::{Value, json};
+
+#[tokio::test]
+async fn the_document_is_what_it_was() {
+    let it = Instance::start().await;
+    let answer = it.anonymous("GET", "/openapi.json").send().await;
+    assert_eq!(answer.header("content-type"), "application/json");
+    insta::assert_snapshot!("operations", operations(&answer.expect(200)));
+}
+
+#[tokio::test]
+async fn the_document_for_tenants_is_what_it_was() {
+    let it = Instance::start().await;
+    let answer = it.route("GET", "/openapi.json").send().await;
+    assert_eq!(answer.header("content-type"), "application/json");
+    insta::assert_snapshot!("tenants_operations", operations(&answer.expect(200)));
+}
+
+/// A line for every operation: its path and the statuses it may answer with.
+fn operations(document: &Value) -> String {
+    assert!(text(&document["openapi"]).starts_with("3.1."));
+    let mut lines = Vec::new();
+    for (path, item) in document["paths"].as_object().unwrap() {
+        for (method, operation) in item.as_object().unwrap() {
+            assert!(!text(&operation["summary"]).is_empty(), "{method} {path}");
+            assert!(
+                !text(&operation["operationId"]).is_empty(),
+                "{method} {path}"
+            );
+            let answers = operation["responses"].as_object().unwrap();
+            let mut statuses: Vec<_> = answers.keys().map(String::as_str).collect();
+            statuses.sort_unstable();
+            lines.push(format!("{method:6} {path}: {}", statuses.join(" ")));
+        }
+    }
+    lines.sort_by_key(|line| line.split_once(' ').unwrap().1.trim().to_owned());
+    lines.join("\n")
+}
+
+#[tokio::test]
+async fn identifiers_are_spelled_with_a_capital_id() {
+    let it = Instance::start().await;
+    let mut names = Vec::new();
+    let tenants = it.route("GET", "/openapi.json").send().await;
+    for document in [it.get("/openapi.json").await, tenants.expect(200)] {
+        property_names(&document["components"]["schemas"], &mut names);
+        parameter_names(&document["paths"], &mut names);
+    }
+    for known in ["tenantID", "pollID", "itemID", "voterID"] {
+        assert!(names.iter().any(|name| name == known), "{known}");
+    }
+    // Headers are written as headers are.
+    for name in names.iter().filter(|name| !name.contains('-')) {
+        let is_word = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_lowercase());
+        let wrong = name.split("Id").skip(1).any(is_word);
+        assert!(!wrong && !name.contains('_'), "{name}");
+        let first = name.chars().next().unwrap();
+        assert!(first.is_ascii_lowercase(), "{name}");
+    }
+}
+
+fn property_names(value: &Value, names: &mut Vec<String>) {
+    if let Some(properties) = value["properties"].as_object() {
+        names.extend(properties.keys().cloned());
+    }
+    match value {
+        Value::Object(fields) => fields.values().for_each(|one| property_names(one, names)),
+        Value::Array(items) => items.iter().for_each(|one| property_names(one, names)),
+        _ => {}
+    }
+}
+
+fn parameter_names(value: &Value, names: &mut Vec<String>) {
+    match value {
+        Value::Object(fields) => {
+            if let (Some(name), Some(_)) = (value["name"].as_str(), value["in"].as_str()) {
+                names.push(name.to_owned());
+            }
+            fields.values().for_each(|one| parameter_names(one, names));
+        }
+        Value::Array(items) => items.iter().for_each(|one| parameter_names(one, names)),
+        _ => {}
+    }
+}
+
+#[tokio::test]
+async fn everything_that_can_be_read_has_its_fields() {
+    let it = Instance::start().await;
+    it.tenant("acme").await;
+    it.tenant("beta").await;
+    let (key_id, secret) = it.key("acme").await;
+    let key = format!("/keys/{key_id}");
+    let walk: [(&str, &[&str]); 11] = [
+        ("/tenants", &["items", "nextCursor"]),
+        (
+            "/tenants/acme",
+            &[
+                "tenantID",
+                "status",
+                "homeRegion",
+                "residency",
+                "slices",
+                "version",
+            ],
+        ),
+        (
+            "/tenants/acme/placement",
+            &["tenantID", "shardID", "preferredShardID", "slices", "pin"],
+        ),
+        (
+            "/tenants/acme/placement/explain",
+            &[
+                "tenantID",
+                "shardID",
+                "margin",
+                "shards",
+                "wouldMove",
+                "because",
+            ],
+        ),
+        (
+            "/placement/drift",
+            &["items", "nextCursor", "slicesTotal", "movesTotal", "shards"],
+        ),
+        ("/shards", &["items", "nextCursor"]),
+        (
+            "/shards/shard-1",
+            &[
+                "shardID",
+                "region",
+                "weight",
+                "state",
+                "slices",
+                "maxSlices",
+            ],
+        ),
+        ("/keys", &["items", "nextCursor"]),
+        (
+            &key,
+            &["keyID", "tenantID", "scopes", "status", "hint", "createdAt"],
+        ),
+        ("/events", &["items", "nextCursor"]),
+        ("/whoami", &["tokenID", "name", "role"]),
+    ];
+    for (path, fields) in walk {
+        let answer = it.call("GET", path).send().await;
+        assert_eq!(answer.header("content-type"), "application/json", "{path}");
+        assert!(!answer.text.contains(&secret[12..40]), "{path}");
+        let body = answer.clone().expect(200);
+        for field in fields {
+            assert!(body.get(field).is_some(), "{path}: no {field} in {body}");
+        }
+        if let Some(version) = body["version"].as_u64() {
+            assert_eq!(answer.header("etag"), format!("\"{version}\""), "{path}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn lists_are_paged_to_the_end() {
+    let it = Instance::start().await;
+    for number in 0..7 {
+        it.tenant(&format!("t-{number}")).await;
+    }
+    for (path, count) in [
+        ("/tenants", 7),
+        ("/shards", 4),
+        ("/tokens", 1),
+        ("/events", 12),
+    ] {
+        let mut seen = Vec::new();
+        let mut cursor = String::new();
+        loop {
+            let page = it.get(&format!("{path}?limit=3{cursor}")).await;
+            let items = page["items"].as_array().unwrap();
+            assert!(items.len() <= 3);
+            seen.extend(items.iter().map(ToString::to_string));
+            match page["nextCursor"].as_str() {
+                Some(next) => cursor = format!("&cursor={next}"),
+                None => break,
+            }
+        }
+        let total = seen.len();
+        seen.sort();
+        seen.dedup();
+        assert_eq!((seen.len(), total), (count, count), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_change_made_to_an_old_version_is_refused() {
+    let it = Instance::start().await;
+    let first = it
+        .call("POST", "/tenants")
+        .json(&json!({ "tenantID": "acme" }));
+    let tag = first.send().await.header("etag").to_owned();
+    let rename = |name: &str, tag: &str| {
+        it.call("PATCH", "/tenants/acme")
+            .header("if-match", tag)
+            .json(&json!({ "name": name }))
+            .send()
+    };
+    let second = rename("Acme", &tag).await;
+    assert_eq!(second.status, 200);
+    assert_ne!(second.header("etag"), tag);
+    rename("Other", &tag)
+        .await
+        .expect_error(412, "changed-meanwhile");
+    assert_eq!(rename("Acme 2", second.header("etag")).await.status, 200);
+    assert_eq!(it.get("/tenants/acme").await["name"], "Acme 2");
+}
+
+#[tokio::test]
+async fn the_browsable_page_needs_nobody_else() {
+    let it = Instance::start().await;
+    needs_nobody_else(&it.admin, "/admin/v1/openapi.json").await;
+    needs_nobody_else(&it.router, "\"/openapi.json\"").await;
+}
+
+/// The page below `base` has all its files there, and browses `document`.
+async fn needs_nobody_else(base: &str, document: &str) {
+    let http = crate::support::client(None);
+    let get =
+        |path: &str| crate::support::Call::new(&http, "GET", &format!("{base}/docs/{path}")).send();
+    let page = get("").await;
+    assert_eq!(page.status, 200);
+    assert!(page.header("content-type").starts_with("text/html"));
+    let mut files = Vec::new();
+    for tag in page
+        .text
+        .split('<')
+        .filter(|tag| tag.starts_with("script") || tag.starts_with("link"))
+    {
+        for attribute in ["src=\"", "href=\""] {
+            if let Some((_, rest)) = tag.split_once(attribute) {
+                files.push(rest.split('"').next().unwrap().to_owned());
+            }
+        }
+    }
+    assert!(files.len() >= 3, "{}", page.text);
+    for file in files {
+        assert!(!file.contains("//"), "{file} comes from elsewhere");
+        assert_eq!(get(&file).await.status, 200, "{file}");
+    }
+    let start = get("swagger-initializer.js").await;
+    assert!(start.text.contains(document), "{}", start.text);
+}
+
+#[tokio::test]
+async fn every_error_code_has_its_page() {
+    let it = Instance::start().await;
+    for code in ErrorCode::ALL {
+        let page = it
+            .route("GET", &format!("/problems/{}", code.name()))
+            .send()
+            .await;
+        assert_eq!(page.status, 200, "{}", code.name());
+        assert!(page.header("content-type").starts_with("text/html"));
+        for part in [code.name(), code.title(), code.next_step()] {
+            assert!(
+                page.text.contains(part),
+                "{}: {part:?} is missing",
+                code.name()
+            );
+        }
+    }
+    let unknown = it.route("GET", "/problems/nonsense").send().await;
+    unknown.expect_error(404, "not-found");
+}
