@@ -8,8 +8,8 @@ use ballast_control_plane::ControlPlane;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use crate::ahead::ForecastCache;
 use crate::census::Census;
+use crate::forecasts::ForecastCache;
 use crate::live::StreamLimits;
 use crate::ports::Running;
 use crate::session::{LoggedOutSessions, LoginFailures, TokenCipher};

@@ -14,13 +14,13 @@
 
 #![cfg_attr(test, allow(clippy::unwrap_used, clippy::expect_used, clippy::panic))]
 
-mod act;
-mod ahead;
 mod assets;
 mod census;
 mod console;
 mod draw;
 mod fields;
+mod forecasts;
+mod form_submission;
 mod live;
 mod page;
 mod pages;

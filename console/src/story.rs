@@ -8,7 +8,7 @@ use ballast_domain::Timestamp;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
-use crate::page::words::{number, span};
+use crate::page::format::{number, span};
 
 /// The largest story file that is read.
 const BYTES_MAX: u64 = 64 * 1_024;

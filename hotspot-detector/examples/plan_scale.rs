@@ -99,7 +99,7 @@ fn add_shard(fleet: &FleetSnapshot) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The most memory that the process has had, where the system tells.
+/// The peak memory of the process, if the system reports it.
 fn memory_mib() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

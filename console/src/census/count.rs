@@ -240,8 +240,8 @@ mod tests {
         let mut before = PreviousRound::default();
         let slice = tally("a", 1, 0).slice;
         let owners = [(slice, "other".parse().unwrap())].into();
-        let seen = readings("s", vec![tally("a", 1, 100)]);
-        let fleet = count(&mut before, at(0), seen, &owners);
+        let copied = readings("s", vec![tally("a", 1, 100)]);
+        let fleet = count(&mut before, at(0), copied, &owners);
         assert_eq!(fleet.shards["s"].votes, 0);
     }
 

@@ -12,9 +12,9 @@
 //! shard's capacity.
 
 mod count;
-mod keep;
 mod series;
+mod task;
 
 pub(crate) use count::{FleetFigures, Heat, PollFigure, ShardFigures, TenantFigure};
-pub(crate) use keep::Census;
 pub(crate) use series::RateSample;
+pub(crate) use task::Census;

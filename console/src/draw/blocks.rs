@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::treemap::{Area, treemap};
 use crate::census::{Heat, ShardFigures};
-use crate::page::words::{number, to_f64};
+use crate::page::format::{number, to_f64};
 
 /// The size of the drawing.
 #[derive(Debug, Clone, Copy)]
@@ -104,7 +104,7 @@ fn block(figures: &ShardFigures, place: usize, area: &Area) -> Markup {
             figures.others_rate,
         ),
     };
-    let told = format!(
+    let tooltip = format!(
         "{name} · {} votes · {} per second",
         number(votes),
         number(rate)
@@ -136,9 +136,9 @@ fn block(figures: &ShardFigures, place: usize, area: &Area) -> Markup {
             // thousands of tiny blocks would be useless. The accessible name must
             // contain the visible text.
             Some(page) if fits => {
-                a href=(page) data-tip=(told) aria-label=[(truncate(&name, letters) == name).then_some(&told)] { (drawn) }
+                a href=(page) data-tip=(tooltip) aria-label=[(truncate(&name, letters) == name).then_some(&tooltip)] { (drawn) }
             }
-            page => { g data-tip=(told) data-href=[page] aria-hidden="true" { (drawn) } }
+            page => { g data-tip=(tooltip) data-href=[page] aria-hidden="true" { (drawn) } }
         }
     }
 }

@@ -9,13 +9,13 @@
 //! session or link ends, the stream sends `over` and closes, even while updates
 //! are pending.
 
-mod every;
-mod right;
-mod rooms;
+mod access;
+mod limits;
+mod periodic;
 
-pub(crate) use every::{PageParts, PeriodicSource};
-pub(crate) use right::ViewerAccess;
-pub(crate) use rooms::StreamLimits;
+pub(crate) use access::ViewerAccess;
+pub(crate) use limits::StreamLimits;
+pub(crate) use periodic::{PageParts, PeriodicSource};
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -31,7 +31,7 @@ use serde_json::{Map, Value};
 use tokio::sync::watch;
 use tokio::time::{Interval, MissedTickBehavior};
 
-use self::rooms::StreamPermit;
+use self::limits::StreamPermit;
 use crate::console::Console;
 use crate::page::error::ErrorPage;
 
@@ -126,8 +126,8 @@ impl<S: Source> LiveStream<S> {
             tokio::time::sleep(DEBOUNCE).await;
         }
         loop {
-            let told = match self.wait_for_event().await {
-                StreamEvent::Updates(told) => told?,
+            let updates = match self.wait_for_event().await {
+                StreamEvent::Updates(updates) => updates?,
                 StreamEvent::Idle => return Some(Bytes::from_static(KEEP_ALIVE)),
                 StreamEvent::AccessEnded => {
                     self.over = true;
@@ -135,7 +135,7 @@ impl<S: Source> LiveStream<S> {
                 }
                 StreamEvent::Shutdown => return None,
             };
-            let text = self.encode(told);
+            let text = self.encode(updates);
             if !text.is_empty() {
                 return Some(text.into());
             }
@@ -161,15 +161,15 @@ impl<S: Source> LiveStream<S> {
                     }
                 }
                 () = wait_for_shutdown(&mut ending) => return StreamEvent::Shutdown,
-                told = &mut waiting => return StreamEvent::Updates(told),
+                updates = &mut waiting => return StreamEvent::Updates(updates),
             }
         }
     }
 
-    fn encode(&mut self, told: Vec<LiveUpdate>) -> String {
+    fn encode(&mut self, updates: Vec<LiveUpdate>) -> String {
         let mut text = String::new();
-        for told in told {
-            match told {
+        for update in updates {
+            match update {
                 LiveUpdate::Parts(parts) => {
                     let changed = self.changed(parts);
                     if !changed.is_empty() {

@@ -14,7 +14,8 @@ const SECONDS: i64 = 60;
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Flash {
     /// The message.
-    pub(crate) said: String,
+    #[serde(rename = "said")]
+    pub(crate) message: String,
     /// A secret that is shown only once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) secret: Option<String>,
@@ -24,10 +25,17 @@ pub(crate) struct Flash {
 pub(crate) fn redirect_with_message(
     console: &Console,
     to: &str,
-    said: impl Into<String>,
+    message: impl Into<String>,
 ) -> Response {
-    let said = said.into();
-    redirect(console, to, &Flash { said, secret: None })
+    let message = message.into();
+    redirect(
+        console,
+        to,
+        &Flash {
+            message,
+            secret: None,
+        },
+    )
 }
 
 /// Redirects to a page and shows a secret there, once. The form's response does not
@@ -36,11 +44,11 @@ pub(crate) fn redirect_with_message(
 pub(crate) fn redirect_with_secret(
     console: &Console,
     to: &str,
-    said: impl Into<String>,
+    message: impl Into<String>,
     secret: impl Into<String>,
 ) -> Response {
     let flash = Flash {
-        said: said.into(),
+        message: message.into(),
         secret: Some(secret.into()),
     };
     redirect(console, to, &flash)

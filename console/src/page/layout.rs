@@ -69,8 +69,8 @@ impl<'a> Page<'a> {
                 div id="tip" class="tip" hidden {}
             }
         };
-        let said = self.visitor.flash.as_ref();
-        let forget = said.and_then(|_| flash::forget(self.console));
+        let flash_shown = self.visitor.flash.as_ref();
+        let forget = flash_shown.and_then(|_| flash::forget(self.console));
         let forget = forget.map(|cookie| AppendHeaders([(header::SET_COOKIE, cookie)]));
         (forget, with_security_headers(page)).into_response()
     }
@@ -111,7 +111,7 @@ impl<'a> Page<'a> {
 fn flash_message(flash: &Flash) -> Markup {
     html! {
         @match &flash.secret {
-            None => { p class="note good" role="status" { (flash.said) } }
+            None => { p class="note good" role="status" { (flash.message) } }
             Some(secret) => {
                 @let link = secret.starts_with("http");
                 section class="card secret" role="status" aria-labelledby="secret-title" {
@@ -120,7 +120,7 @@ fn flash_message(flash: &Flash) -> Markup {
                     div class="row" {
                         button type="button" data-copy="secret" { "Copy" }
                         @if link { a class="button" href=(secret) { "Open" } }
-                        span class="muted" { (flash.said) }
+                        span class="muted" { (flash.message) }
                     }
                 }
                 br;

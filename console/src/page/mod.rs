@@ -3,6 +3,6 @@
 pub(crate) mod error;
 pub(crate) mod flash;
 pub(crate) mod form;
+pub(crate) mod format;
 pub(crate) mod layout;
 pub(crate) mod part;
-pub(crate) mod words;

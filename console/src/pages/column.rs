@@ -5,11 +5,11 @@ use ballast_domain::shard::Shard;
 use maud::{Markup, html};
 
 use super::fleet::state;
-use super::names;
-use crate::ahead::FullForecast;
+use super::links;
 use crate::census::{Heat, ShardFigures};
 use crate::draw::blocks::{Size, blocks};
-use crate::page::words::{badge, bar, bytes, number, short};
+use crate::forecasts::FullForecast;
+use crate::page::format::{badge, bar, bytes, number, short};
 
 /// The heat from which a shard is shown as hot, in percent of capacity.
 const HOT: u64 = 80;
@@ -38,7 +38,7 @@ impl Column<'_> {
         html! {
             article class=(class) aria-label=(shard.shard_id) {
                 header {
-                    (names::shard(&shard.shard_id))
+                    (links::shard(&shard.shard_id))
                     @if let Some(id) = self.hotspot {
                         a class="badge bad" href=(format!("/console/hotspots/{id}")) { "hotspot" }
                     } @else if hot { (badge("bad", "hot")) }

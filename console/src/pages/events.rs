@@ -13,8 +13,8 @@ use maud::{Markup, html};
 use crate::console::Console;
 use crate::fields::Fields;
 use crate::page::error::ErrorPage;
+use crate::page::format::{moment, nothing};
 use crate::page::layout::Page;
-use crate::page::words::{moment, nothing};
 use crate::session::Visitor;
 
 /// Events per page.
@@ -24,8 +24,8 @@ const CHUNK: u32 = 500;
 /// The most events in an export; narrow the time range for more.
 const FILE_MAX: u64 = 1_000_000;
 
-fn query(asked: &Fields, limit: u32) -> Result<EventQuery> {
-    let kind = match asked.filled("kind") {
+fn query(params: &Fields, limit: u32) -> Result<EventQuery> {
+    let kind = match params.filled("kind") {
         None => None,
         Some(name) => {
             let known = RecordKind::ALL
@@ -35,7 +35,7 @@ fn query(asked: &Fields, limit: u32) -> Result<EventQuery> {
             Some(known.ok_or_else(|| Error::invalid_field("/kind", "unknown kind"))?)
         }
     };
-    let id = asked.filled("id").map(str::to_owned);
+    let id = params.filled("id").map(str::to_owned);
     if id.is_some() && kind.is_none() {
         return Err(Error::invalid_field("/id", "choose the kind of record too"));
     }
@@ -44,9 +44,9 @@ fn query(asked: &Fields, limit: u32) -> Result<EventQuery> {
         hidden: kind.is_none().then_some(RecordKind::Fleet),
         kind,
         id,
-        before: asked.optional("before")?,
-        since: asked.optional("since")?,
-        until: asked.optional("until")?,
+        before: params.optional("before")?,
+        since: params.optional("since")?,
+        until: params.optional("until")?,
         limit,
     })
 }
@@ -55,35 +55,35 @@ fn query(asked: &Fields, limit: u32) -> Result<EventQuery> {
 pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
-    let mut found = search_events(&console, &asked).await?;
+    let mut found = search_events(&console, &params).await?;
     let more = found.len() > PAGE as usize;
     found.truncate(PAGE as usize);
     let next = found
         .last()
         .filter(|_| more)
         .map(|last| last.event_id.to_string());
-    let file = asked.query_with("before", None);
+    let file = params.query_with("before", None);
     let main = html! {
         div class="head" {
             h1 { "Events" }
             div class="grow" {}
             // An export by ID needs the kind.
-            @if asked.filled("id").is_none() || asked.filled("kind").is_some() {
+            @if params.filled("id").is_none() || params.filled("kind").is_some() {
                 a class="button" href=(format!("/console/events.csv?{file}")) { "CSV" }
                 a class="button" href=(format!("/console/events.ndjson?{file}")) { "NDJSON" }
             }
         }
-        (search_form(&asked))
+        (search_form(&params))
         section class="card tight" {
             (table(&console, &found))
             div class="pager" {
-                @if asked.filled("before").is_some() {
+                @if params.filled("before").is_some() {
                     a class="button" href=(format!("/console/events?{file}")) { "Newest" }
                 }
                 @if let Some(next) = next {
-                    a class="button" rel="next" href=(format!("/console/events?{}", asked.query_with("before", Some(&next)))) { "Older" }
+                    a class="button" rel="next" href=(format!("/console/events?{}", params.query_with("before", Some(&next)))) { "Older" }
                 }
             }
         }
@@ -92,22 +92,22 @@ pub(super) async fn show(
 }
 
 /// The events that match the search. An ID without a kind is searched in all kinds.
-async fn search_events(console: &Console, asked: &Fields) -> Result<Vec<EventBody>> {
+async fn search_events(console: &Console, params: &Fields) -> Result<Vec<EventBody>> {
     let limit = PAGE + 1;
-    let Some(id) = asked
+    let Some(id) = params
         .filled("id")
-        .filter(|_| asked.filled("kind").is_none())
+        .filter(|_| params.filled("kind").is_none())
     else {
-        return events::list(&console.plane, &query(asked, limit)?).await;
+        return events::list(&console.plane, &query(params, limit)?).await;
     };
     let mut found = Vec::new();
     for kind in RecordKind::ALL {
         let query = EventQuery {
             kind: Some(kind),
             id: Some(id.to_owned()),
-            before: asked.optional("before")?,
-            since: asked.optional("since")?,
-            until: asked.optional("until")?,
+            before: params.optional("before")?,
+            since: params.optional("since")?,
+            until: params.optional("until")?,
             hidden: None,
             limit,
         };
@@ -118,7 +118,7 @@ async fn search_events(console: &Console, asked: &Fields) -> Result<Vec<EventBod
     Ok(found)
 }
 
-fn search_form(asked: &Fields) -> Markup {
+fn search_form(params: &Fields) -> Markup {
     html! {
         form class="filter" method="get" action="/console/events" role="search" {
             div {
@@ -126,21 +126,21 @@ fn search_form(asked: &Fields) -> Markup {
                 select id="kind" name="kind" {
                     option value="" { "any" }
                     @for kind in events::kind_names() {
-                        option value=(kind) selected[asked.filled("kind") == Some(kind)] { (kind) }
+                        option value=(kind) selected[params.filled("kind") == Some(kind)] { (kind) }
                     }
                 }
             }
             div class="search" {
                 label for="id" { "ID" }
-                input id="id" name="id" type="search" value=[asked.filled("id")] spellcheck="false" autocapitalize="none";
+                input id="id" name="id" type="search" value=[params.filled("id")] spellcheck="false" autocapitalize="none";
             }
             div {
                 label for="since" { "Since" }
-                input id="since" name="since" value=[asked.filled("since")] placeholder="2026-11-17T09:00:00Z";
+                input id="since" name="since" value=[params.filled("since")] placeholder="2026-11-17T09:00:00Z";
             }
             div {
                 label for="until" { "Until" }
-                input id="until" name="until" value=[asked.filled("until")] placeholder="2026-11-17T10:00:00Z";
+                input id="until" name="until" value=[params.filled("until")] placeholder="2026-11-17T10:00:00Z";
             }
             button type="submit" { "Find" }
         }
@@ -194,8 +194,10 @@ fn subject(event: &EventBody) -> Markup {
         (Some(room), _) => Some(format!("/console/{room}/{}", event.id)),
         // A key is shown on its tenant's page.
         (None, "key") => {
-            let told = [&event.after, &event.before];
-            let tenant = told.iter().find_map(|told| told["tenantID"].as_str());
+            let records = [&event.after, &event.before];
+            let tenant = records
+                .iter()
+                .find_map(|record| record["tenantID"].as_str());
             tenant.map(|tenant| format!("/console/tenants/{tenant}#keys"))
         }
         _ => None,
@@ -258,12 +260,12 @@ fn differing(event: &EventBody) -> Vec<(String, Option<String>, Option<String>)>
 pub(super) async fn csv(
     State(console): State<Console>,
     _: Visitor,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
     let head = "eventID,at,actor,tokenID,address,action,kind,id,version,reason,before,after\r\n";
     file(
         console,
-        &asked,
+        &params,
         "text/csv; charset=utf-8",
         "events.csv",
         head,
@@ -275,7 +277,7 @@ pub(super) async fn csv(
 pub(super) async fn ndjson(
     State(console): State<Console>,
     _: Visitor,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
     let line = |event: &EventBody| {
         let mut line = serde_json::to_string(event).unwrap_or_default();
@@ -284,7 +286,7 @@ pub(super) async fn ndjson(
     };
     file(
         console,
-        &asked,
+        &params,
         "application/x-ndjson",
         "events.ndjson",
         "",
@@ -295,13 +297,13 @@ pub(super) async fn ndjson(
 /// Streams an export while reading the log.
 fn file(
     console: Console,
-    asked: &Fields,
+    params: &Fields,
     kind: &'static str,
     name: &str,
     head: &'static str,
     line: fn(&EventBody) -> String,
 ) -> Result<Response, ErrorPage> {
-    let query = query(asked, CHUNK)?;
+    let query = query(params, CHUNK)?;
     let rest = stream::unfold(
         (console, Some(query), 0_u64),
         move |(console, query, sent)| async move {

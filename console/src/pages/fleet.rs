@@ -17,15 +17,15 @@ use serde_json::{Value, json};
 use tokio::sync::watch;
 
 use super::column::Column;
-use super::{machine, names};
-use crate::ahead::Forecasts;
+use super::{links, machine};
 use crate::census::{FleetFigures, Heat, RateSample, ShardFigures, TenantFigure};
 use crate::console::Console;
 use crate::draw::blocks::heat;
+use crate::forecasts::Forecasts;
 use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
+use crate::page::format::{badge, bytes, nothing, number, progress, short};
 use crate::page::layout::Page;
-use crate::page::words::{badge, bytes, nothing, number, progress, short};
 use crate::session::Visitor;
 use crate::story::Story;
 
@@ -93,7 +93,7 @@ pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
 ) -> Result<Response, ErrorPage> {
-    let seen = load_page(
+    let data = load_page(
         &console,
         visitor.may(ballast_domain::token::AdminRole::Operator),
     )
@@ -104,7 +104,7 @@ pub(super) async fn show(
             div class="grow" {}
             (legend(console.plane.load_monitor().is_some()))
         }
-        @for (id, part) in seen.parts() {
+        @for (id, part) in data.parts() {
             @if id == "fleet-columns" {
                 div id=(id) { (part) }
                 div class="grid" {
@@ -116,7 +116,7 @@ pub(super) async fn show(
                     }
                     section class="card tight w5" aria-labelledby="hottest" {
                         h2 id="hottest" { "Hottest tenants" }
-                        div id="fleet-hot" { (seen.hottest()) }
+                        div id="fleet-hot" { (data.hottest()) }
                     }
                 }
             } @else if id != "fleet-hot" {
@@ -156,27 +156,27 @@ impl Source for FleetSource {
         if !first {
             self.follow.changed().await.ok()?;
         }
-        let seen = load_page(&self.console, self.may_act).await.ok()?;
-        let figures = seen.figures.clone();
-        let mut told = vec![LiveUpdate::Parts(seen.parts())];
+        let data = load_page(&self.console, self.may_act).await.ok()?;
+        let figures = data.figures.clone();
+        let mut updates = vec![LiveUpdate::Parts(data.parts())];
         match &self.lines {
             Some(lines) => {
                 let at = figures.at?;
                 let mut row = vec![json!(at.unix_ms() / 1_000)];
                 let rate = |id| figures.shards.get(id).map_or(0, |shard| shard.rate);
                 row.extend(lines.iter().map(|id| json!(rate(id))));
-                told.push(LiveUpdate::Sample(json!({ "rate": row })));
+                updates.push(LiveUpdate::Sample(json!({ "rate": row })));
             }
             None => {
                 let lines = lines(&figures);
-                told.push(LiveUpdate::Charts(chart(
+                updates.push(LiveUpdate::Charts(chart(
                     &lines,
                     &self.console.census.series(),
                 )));
                 self.lines = Some(lines);
             }
         }
-        Some(told)
+        Some(updates)
     }
 }
 
@@ -354,7 +354,7 @@ impl FleetPage {
                             @for shard in spare.iter().take(LISTED) {
                                 @let figures = self.figures(&shard.value);
                                 tr {
-                                    td { (names::shard(&shard.value.shard_id)) }
+                                    td { (links::shard(&shard.value.shard_id)) }
                                     td { (shard.value.region) }
                                     td { (state(&shard.value, figures.trouble.is_some())) }
                                     td class="num" { (number(figures.rate)) }
@@ -399,8 +399,8 @@ impl FleetPage {
                         tbody {
                             @for (shard, tenant) in tenants {
                                 tr {
-                                    td { (swatch(tenant.rate, self.shard_heat(shard))) " " (names::tenant(&tenant.tenant)) }
-                                    td { (names::shard(shard)) }
+                                    td { (swatch(tenant.rate, self.shard_heat(shard))) " " (links::tenant(&tenant.tenant)) }
+                                    td { (links::shard(shard)) }
                                     td class="num" { (number(tenant.rate)) }
                                     td class="num" { (number(tenant.votes)) }
                                 }
@@ -446,21 +446,24 @@ pub(super) fn state(shard: &Shard, away: bool) -> Markup {
 /// A migration as one line.
 pub(super) fn migration_line(body: &MigrationBody) -> Markup {
     let moved = &body.migration.value;
-    let told = &body.progress;
-    let total = told.total.unwrap_or(0);
-    let label = format!("{}: {} of {} {}", body.phase, told.done, total, told.unit);
+    let step_progress = &body.progress;
+    let total = step_progress.total.unwrap_or(0);
+    let label = format!(
+        "{}: {} of {} {}",
+        body.phase, step_progress.done, total, step_progress.unit
+    );
     html! {
         li {
             span {
-                (names::tenant(&moved.tenant_id)) " "
-                (names::route(&moved.from, &moved.to))
+                (links::tenant(&moved.tenant_id)) " "
+                (links::route(&moved.from, &moved.to))
             }
             span class="small" {
                 a href=(format!("/console/moves/{}", moved.migration_id)) { (body.phase) } " "
-                (crate::page::words::status(body.status))
+                (crate::page::format::status(body.status))
                 @if let Some(progress_text) = machine::progress_text(body) { " " span class="muted" { (progress_text) } }
             }
-            (progress(told.done, total, &label))
+            (progress(step_progress.done, total, &label))
         }
     }
 }

@@ -13,12 +13,12 @@ use ballast_domain::{Result, Timestamp};
 use maud::{Markup, html};
 
 use super::load::chart;
-use super::{hotspots, names};
+use super::{hotspots, links};
 use crate::console::Console;
 use crate::live::{PageParts, PeriodicSource, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
+use crate::page::format::moment;
 use crate::page::layout::Page;
-use crate::page::words::moment;
 use crate::session::Visitor;
 
 /// How long before the hotspot the charts begin, in milliseconds.
@@ -33,20 +33,20 @@ pub(super) async fn show(
     visitor: Visitor,
     Path(id): Path<String>,
 ) -> Result<Response, ErrorPage> {
-    let seen = load_page(&console, &id).await?;
+    let data = load_page(&console, &id).await?;
     let main = html! {
         p class="crumb" { a href="/console/hotspots" { "Hotspots" } }
-        div id="hotspot-head" { (seen.head()) }
+        div id="hotspot-head" { (data.head()) }
         div class="grid" {
             section class="card w5" aria-labelledby="what" {
                 h2 id="what" { "Finding" }
-                div id="hotspot-what" { (seen.summary()) }
+                div id="hotspot-what" { (data.summary()) }
             }
             section class="card w7" aria-labelledby="said" {
                 h2 id="said" { "Diagnosis" }
-                div id="hotspot-said" { (seen.diagnosis()) }
+                div id="hotspot-said" { (data.diagnosis()) }
             }
-            div id="hotspot-charts" class="grid" { (seen.evidence_charts()) }
+            div id="hotspot-charts" class="grid" { (data.evidence_charts()) }
         }
     };
     let page = Page::new(&console, &visitor, "HotspotRecord").with_charts();
@@ -63,14 +63,14 @@ pub(super) async fn live(
 ) -> Result<Response, ErrorPage> {
     // An unknown ID is rejected before the stream starts.
     queries::show(&console.plane, &id).await?;
-    let asked = Arc::new((console.clone(), id));
+    let captured = Arc::new((console.clone(), id));
     let source = PeriodicSource::new(EVERY, move || {
-        let asked = asked.clone();
+        let captured = captured.clone();
         async move {
-            load_page(&asked.0, &asked.1)
+            load_page(&captured.0, &captured.1)
                 .await
                 .ok()
-                .map(|seen| seen.parts())
+                .map(|data| data.parts())
         }
     });
     stream_updates(&console, ViewerAccess::Session(visitor.session), source)
@@ -78,16 +78,16 @@ pub(super) async fn live(
 
 /// Everything the page shows.
 struct HotspotPage {
-    found: HotspotRecord,
+    hotspot: HotspotRecord,
     evidence: Option<LoadHistoryBody>,
     now: Timestamp,
 }
 
 async fn load_page(console: &Console, id: &str) -> Result<HotspotPage> {
     let plane = &console.plane;
-    let found = queries::show(plane, id).await?.value;
-    let from = Timestamp::from_unix_ms(found.since.unix_ms() - BEFORE_MS);
-    let stretch = TimeRange::new(plane, Some(from), found.over_at)?;
+    let hotspot = queries::show(plane, id).await?.value;
+    let from = Timestamp::from_unix_ms(hotspot.since.unix_ms() - BEFORE_MS);
+    let stretch = TimeRange::new(plane, Some(from), hotspot.over_at)?;
     let filter = LoadFilter {
         shard: None,
         tenant: None,
@@ -96,7 +96,7 @@ async fn load_page(console: &Console, id: &str) -> Result<HotspotPage> {
     Ok(HotspotPage {
         evidence: history::show(plane, stretch, None, filter).await.ok(),
         now: plane.now(),
-        found,
+        hotspot,
     })
 }
 
@@ -113,25 +113,25 @@ impl HotspotPage {
     fn head(&self) -> Markup {
         html! {
             div class="head" {
-                h1 { "HotspotRecord on " @for shard in &self.found.shards { (names::shard(shard)) " " } }
-                (hotspots::status(self.found.status))
-                span class="muted mono small" { (self.found.hotspot_id) }
+                h1 { "HotspotRecord on " @for shard in &self.hotspot.shards { (links::shard(shard)) " " } }
+                (hotspots::status(self.hotspot.status))
+                span class="muted mono small" { (self.hotspot.hotspot_id) }
             }
         }
     }
 
     fn summary(&self) -> Markup {
-        let (found, now) = (&self.found, self.now);
+        let (hotspot, now) = (&self.hotspot, self.now);
         html! {
             dl class="kv" {
-                dt { "Since" } dd { (moment(found.since, now)) }
-                @if let Some(over) = found.over_at { dt { "Ended" } dd { (moment(over, now)) } }
-                dt { "Severity" } dd { (found.severity) }
-                dt { "Rules" } dd { (found.rules.join(", ")) }
-                dt { "Cause" } dd { (found.cause) }
-                dt { "Cure" } dd { (found.cure) }
-                @if let Some(plan) = &found.plan_id { dt { "Plan" } dd { a href=(format!("/console/plans/{plan}")) { (plan) } } }
-                @if let Some(why) = &found.why_not {
+                dt { "Since" } dd { (moment(hotspot.since, now)) }
+                @if let Some(over) = hotspot.over_at { dt { "Ended" } dd { (moment(over, now)) } }
+                dt { "Severity" } dd { (hotspot.severity) }
+                dt { "Rules" } dd { (hotspot.rules.join(", ")) }
+                dt { "Cause" } dd { (hotspot.cause) }
+                dt { "Cure" } dd { (hotspot.cure) }
+                @if let Some(plan) = &hotspot.plan_id { dt { "Plan" } dd { a href=(format!("/console/plans/{plan}")) { (plan) } } }
+                @if let Some(why) = &hotspot.why_not {
                     dt { "Why no action is taken" } dd { (why.because) @if let Some(until) = why.until { ", next check " (moment(until, now)) } }
                 }
             }
@@ -139,7 +139,7 @@ impl HotspotPage {
     }
 
     fn diagnosis(&self) -> Markup {
-        html! { pre class="letter" tabindex="0" role="region" aria-label="Diagnosis" { (self.found.letter) } }
+        html! { pre class="letter" tabindex="0" role="region" aria-label="Diagnosis" { (self.hotspot.letter) } }
     }
 
     fn evidence_charts(&self) -> Markup {

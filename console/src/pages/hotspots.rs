@@ -12,13 +12,13 @@ use ballast_control_plane::registry::typed::Versioned;
 use ballast_domain::{Result, ShardId, Timestamp};
 use maud::{Markup, html};
 
-use super::names;
+use super::links;
 use crate::console::Console;
 use crate::fields::Fields;
 use crate::live::{PageParts, PeriodicSource, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
+use crate::page::format::{badge, listing, moment, nothing};
 use crate::page::layout::Page;
-use crate::page::words::{badge, listing, moment, nothing};
 use crate::session::Visitor;
 
 /// Entries shown of each list.
@@ -31,25 +31,25 @@ const EVERY: Duration = Duration::from_secs(2);
 pub(super) async fn list(
     State(console): State<Console>,
     visitor: Visitor,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
-    let shard: Option<ShardId> = asked.optional("shard")?;
-    let seen = load_page(&console).await?;
+    let shard: Option<ShardId> = params.optional("shard")?;
+    let data = load_page(&console).await?;
     let main = html! {
         div class="head" {
             h1 { "Hotspots" }
-            div id="hotspots-calm" { (seen.calm_badge()) }
+            div id="hotspots-calm" { (data.calm_badge()) }
         }
         (why_not_form(&console, shard.as_ref()))
         @if let Some(shard) = &shard { (why_not(&console, shard).await?) }
         div class="stack" {
             section class="card tight" aria-labelledby="found" {
                 h2 id="found" { "Detected hotspots" }
-                div id="hotspots-found" { (hotspot_table(&seen.hotspots, seen.now)) }
+                div id="hotspots-found" { (hotspot_table(&data.hotspots, data.now)) }
             }
             section class="card tight" aria-labelledby="plans" {
                 h2 id="plans" { "Plans" }
-                div id="hotspots-plans" { (plan_table(&seen.plans, seen.now)) }
+                div id="hotspots-plans" { (plan_table(&data.plans, data.now)) }
             }
         }
     };
@@ -62,10 +62,10 @@ pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
 ) -> Result<Response, ErrorPage> {
-    let asked = console.clone();
+    let params = console.clone();
     let source = PeriodicSource::new(EVERY, move || {
-        let console = asked.clone();
-        async move { load_page(&console).await.ok().map(|seen| seen.parts()) }
+        let console = params.clone();
+        async move { load_page(&console).await.ok().map(|data| data.parts()) }
     });
     stream_updates(&console, ViewerAccess::Session(visitor.session), source)
 }
@@ -121,12 +121,12 @@ fn why_not_form(console: &Console, chosen: Option<&ShardId>) -> Markup {
 }
 
 async fn why_not(console: &Console, shard: &ShardId) -> Result<Markup> {
-    let told = queries::why_not(&console.plane, shard).await?;
+    let explanation = queries::why_not(&console.plane, shard).await?;
     Ok(html! {
         section class="card" aria-label="Why no action is taken" {
-            p { strong { (told.answer) } }
-            @if !told.rules.is_empty() {
-                ul class="small" { @for rule in &told.rules { li { code { (rule.rule) } ": " (rule.words) } } }
+            p { strong { (explanation.answer) } }
+            @if !explanation.rules.is_empty() {
+                ul class="small" { @for rule in &explanation.rules { li { code { (rule.rule) } ": " (rule.words) } } }
             }
         }
         br;
@@ -155,7 +155,7 @@ fn hotspot_table(hotspots: &[Versioned<HotspotRecord>], now: Timestamp) -> Marku
             tr {
                 td { a class="mono" href=(format!("/console/hotspots/{}", it.hotspot_id)) { (it.hotspot_id) } }
                 td { (status(it.status)) " " span class="small muted" { (it.severity) } }
-                td { @for shard in &it.shards { (names::shard(shard)) " " } }
+                td { @for shard in &it.shards { (links::shard(shard)) " " } }
                 td { (it.cause) }
                 td { (it.cure) @if let Some(why) = &it.why_not { p class="small muted" { (why.because) } } }
                 td { @if let Some(plan) = &it.plan_id { a href=(format!("/console/plans/{plan}")) { "plan" } } @else { "—" } }
@@ -193,7 +193,7 @@ fn plan_table(plans: &[Versioned<PlanRecord>], now: Timestamp) -> Markup {
                 td { a class="mono" href=(format!("/console/plans/{}", plan.plan_id)) { (plan.plan_id) } }
                 td { (plan_status(plan.status)) }
                 td { (plan.does) }
-                td { @for shard in &plan.shards { (names::shard(shard)) " " } }
+                td { @for shard in &plan.shards { (links::shard(shard)) " " } }
                 td class="nowrap" { (moment(plan.made_at, now)) " by " (plan.actor) }
             }
         }

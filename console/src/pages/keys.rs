@@ -7,23 +7,23 @@ use ballast_domain::key::{KeyMode, KeyScope, KeyStatus};
 use ballast_domain::{KeyId, Result, TenantId};
 use maud::{Markup, html};
 
-use super::deed::OperatorForm;
+use super::operator_form::OperatorForm;
 use super::tenant::TenantPage;
 use crate::console::Console;
 use crate::page::error::ErrorPage;
 use crate::page::flash::{redirect_with_message, redirect_with_secret};
 use crate::page::form::{self, ActionForm};
-use crate::page::words::{badge, moment, nothing};
+use crate::page::format::{badge, moment, nothing};
 use crate::session::Visitor;
 
 /// The keys and their actions.
-pub(super) fn part(console: &Console, visitor: &Visitor, seen: &TenantPage, may: bool) -> Markup {
-    let tenant = &seen.tenant.value.tenant_id;
+pub(super) fn part(console: &Console, visitor: &Visitor, data: &TenantPage, may: bool) -> Markup {
+    let tenant = &data.tenant.value.tenant_id;
     html! {
         div class="head" {
             h2 id="keys" { "API keys" }
         }
-        @if seen.keys.is_empty() {
+        @if data.keys.is_empty() {
             (nothing("No API keys.", &html! { "Without a key the tenant can neither vote nor read." }))
         } @else {
             div class="scroll" role="region" aria-label="API keys" tabindex="0" {
@@ -33,7 +33,7 @@ pub(super) fn part(console: &Console, visitor: &Visitor, seen: &TenantPage, may:
                         @if may { th { span class="sr" { "Actions" } } }
                     } }
                     tbody {
-                        @for key in &seen.keys { (row(console, visitor, tenant, key, may)) }
+                        @for key in &data.keys { (row(console, visitor, tenant, key, may)) }
                     }
                 }
             }
@@ -174,10 +174,10 @@ pub(super) async fn revoke(deed: OperatorForm<(TenantId, KeyId)>) -> Result<Resp
 
 /// Redirects to the tenant's page, which shows the secret once.
 fn redirect_to_new_key(console: &Console, tenant: &TenantId, made: &NewKeyBody) -> Response {
-    let mut said = "Copy it now: Ballast does not store it.".to_owned();
+    let mut message = "Copy it now: Ballast does not store it.".to_owned();
     if let Some(ends) = made.overlap_ends_at {
-        said.push_str(&format!(" The old key stops working at {ends}."));
+        message.push_str(&format!(" The old key stops working at {ends}."));
     }
     let to = format!("/console/tenants/{tenant}");
-    redirect_with_secret(console, &to, said, made.key.to_string())
+    redirect_with_secret(console, &to, message, made.key.to_string())
 }

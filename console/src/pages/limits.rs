@@ -7,11 +7,11 @@ use ballast_domain::tenant::Tenant;
 use ballast_domain::{Result, TenantId};
 use maud::{Markup, html};
 
-use super::deed::OperatorForm;
+use super::operator_form::OperatorForm;
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form;
-use crate::page::words::number;
+use crate::page::format::number;
 use crate::session::Visitor;
 
 /// The limits, and the form that changes them.

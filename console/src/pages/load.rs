@@ -15,8 +15,8 @@ use crate::console::Console;
 use crate::fields::Fields;
 use crate::live::{PeriodicSource, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
+use crate::page::format::nothing;
 use crate::page::layout::Page;
-use crate::page::words::nothing;
 use crate::session::Visitor;
 
 /// Shards per chart, hottest first.
@@ -38,11 +38,11 @@ const ROW: usize = 16;
 const ROW_PIXELS: usize = 20;
 
 /// The time range that a request asks for.
-pub(super) fn time_range(console: &Console, asked: &Fields) -> Result<TimeRange> {
-    let minutes: i64 = asked.optional("minutes")?.unwrap_or(60);
-    let to: Option<Timestamp> = asked.optional("to")?;
+pub(super) fn time_range(console: &Console, params: &Fields) -> Result<TimeRange> {
+    let minutes: i64 = params.optional("minutes")?.unwrap_or(60);
+    let to: Option<Timestamp> = params.optional("to")?;
     let end = to.unwrap_or_else(|| console.plane.now());
-    let from = asked.optional("from")?;
+    let from = params.optional("from")?;
     let begin = end.unix_ms().saturating_sub(minutes.saturating_mul(60_000));
     let from = from.unwrap_or(Timestamp::from_unix_ms(begin));
     TimeRange::new(&console.plane, Some(from), to)
@@ -52,10 +52,10 @@ pub(super) fn time_range(console: &Console, asked: &Fields) -> Result<TimeRange>
 pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
-    let past = load_history(&console, &asked).await?;
-    let minutes: i64 = asked.optional("minutes")?.unwrap_or(60);
+    let past = load_history(&console, &params).await?;
+    let minutes: i64 = params.optional("minutes")?.unwrap_or(60);
     let main = html! {
         div class="head" {
             h1 { "Load" }
@@ -77,11 +77,11 @@ pub(super) async fn show(
     };
     let page = Page::new(&console, &visitor, "Load").with_charts();
     // A range in the past does not change.
-    let page = match asked.filled("to") {
+    let page = match params.filled("to") {
         Some(_) => page,
         None => page.live(format!(
             "/console/live/load?{}",
-            asked.query_with("to", None)
+            params.query_with("to", None)
         )),
     };
     Ok(page.show(&main))
@@ -91,15 +91,15 @@ pub(super) async fn show(
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
-    let minutes: u64 = asked.optional("minutes")?.unwrap_or(60);
+    let minutes: u64 = params.optional("minutes")?.unwrap_or(60);
     let every = Duration::from_secs((minutes / 6).clamp(5, 300));
-    let asked = Arc::new((console.clone(), asked));
+    let params = Arc::new((console.clone(), params));
     let source = PeriodicSource::new(every, move || {
-        let asked = asked.clone();
+        let params = params.clone();
         async move {
-            let past = load_history(&asked.0, &asked.1).await.ok()?;
+            let past = load_history(&params.0, &params.1).await.ok()?;
             Some(vec![
                 ("load-heat", heat_map(&past)),
                 ("load-charts", charts(&past)),
@@ -109,13 +109,13 @@ pub(super) async fn live(
     stream_updates(&console, ViewerAccess::Session(visitor.session), source)
 }
 
-async fn load_history(console: &Console, asked: &Fields) -> Result<LoadHistoryBody> {
+async fn load_history(console: &Console, params: &Fields) -> Result<LoadHistoryBody> {
     let filter = LoadFilter {
         shard: None,
         tenant: None,
         tenants_max: Some(1),
     };
-    let stretch = time_range(console, asked)?;
+    let stretch = time_range(console, params)?;
     history::show(&console.plane, stretch, None, filter).await
 }
 
@@ -189,11 +189,11 @@ pub(super) fn chart_or_empty(id: &str, data: &Value) -> Markup {
 fn newest(data: &Value) -> String {
     let labels = data["labels"].as_array().into_iter().flatten();
     let lines = data["y"].as_array().into_iter().flatten();
-    let told = labels.zip(lines).filter_map(|(label, line)| {
+    let values = labels.zip(lines).filter_map(|(label, line)| {
         let last = line.as_array()?.iter().rev().find_map(Value::as_f64)?;
         Some(format!("{} {last:.1}", label.as_str()?))
     });
-    format!("Newest: {}.", told.collect::<Vec<_>>().join(", "))
+    format!("Newest: {}.", values.collect::<Vec<_>>().join(", "))
 }
 
 /// Every timestamp at which any shard has a point.
@@ -219,7 +219,7 @@ fn skew(past: &LoadHistoryBody) -> Value {
         let rates: Vec<f64> = rates.collect();
         let sum: f64 = rates.iter().sum();
         let most = rates.iter().copied().fold(0.0, f64::max);
-        let average = sum / crate::page::words::to_f64(rates.len().max(1) as u64);
+        let average = sum / crate::page::format::to_f64(rates.len().max(1) as u64);
         (average > 0.0).then_some(most / average)
     };
     let line: Vec<Option<f64>> = times.iter().map(|time| at(*time)).collect();

@@ -8,7 +8,7 @@ use ballast_state_machines::language::Definition;
 use ballast_state_machines::language::draw::{Marks, svg};
 use maud::{Markup, PreEscaped, html};
 
-use crate::page::words::span;
+use crate::page::format::span;
 
 /// The diagram. `entered` has the states entered so far, in order.
 pub(super) fn diagram(body: &MigrationBody, entered: &[String]) -> Markup {
@@ -31,12 +31,12 @@ pub(super) fn progress_text(body: &MigrationBody) -> Option<String> {
     let definition = BuiltInWorkflow::find(WORKFLOW)?.definition().ok()?;
     let steps: Vec<&str> = steps(&definition).collect();
     let place = steps.iter().position(|step| *step == body.phase)?;
-    let told = &body.progress;
+    let progress = &body.progress;
     Some(format_progress(
         place + 1,
         steps.len(),
-        (told.done, told.total),
-        told.eta_seconds,
+        (progress.done, progress.total),
+        progress.eta_seconds,
     ))
 }
 

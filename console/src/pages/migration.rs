@@ -20,15 +20,15 @@ use ballast_state_machines::store::HistoryQuery;
 use maud::{Markup, html};
 
 use super::machine::progress_text;
-use super::{machine, names};
-use crate::act::FormSubmission;
+use super::{links, machine};
 use crate::console::Console;
+use crate::form_submission::FormSubmission;
 use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::ActionForm;
+use crate::page::format::{bytes, moment, number, progress, span, status};
 use crate::page::layout::Page;
-use crate::page::words::{bytes, moment, number, progress, span, status};
 use crate::session::Visitor;
 use crate::story::Story;
 
@@ -53,9 +53,9 @@ async fn load_page(console: &Console, id: &MigrationId) -> Result<MigrationPage>
         limit: HISTORY,
     };
     // The history of an old execution may have been deleted; the migration's record is kept.
-    let told = executions::history(&console.plane, &body.execution_id, &query).await;
+    let history = executions::history(&console.plane, &body.execution_id, &query).await;
     Ok(MigrationPage {
-        history: told.map(|told| told.events).unwrap_or_default(),
+        history: history.map(|page| page.events).unwrap_or_default(),
         story: console.story(),
         now: console.plane.now(),
         body,
@@ -68,10 +68,10 @@ pub(super) async fn show(
     visitor: Visitor,
     Path(id): Path<String>,
 ) -> Result<Response, ErrorPage> {
-    let seen = load_page(&console, &parse_migration_id(&id)?).await?;
-    let moved = &seen.body.migration.value;
+    let data = load_page(&console, &parse_migration_id(&id)?).await?;
+    let moved = &data.body.migration.value;
     let title = format!("{}: {} → {}", moved.tenant_id, moved.from, moved.to);
-    let parts = seen.parts(visitor.may(AdminRole::Operator).then_some(&visitor));
+    let parts = data.parts(visitor.may(AdminRole::Operator).then_some(&visitor));
     let part = |wanted: &str| {
         parts
             .iter()
@@ -95,7 +95,7 @@ pub(super) async fn show(
         }
     };
     let page = Page::new(&console, &visitor, &title);
-    let page = match seen.is_over() {
+    let page = match data.is_over() {
         true => page,
         false => page.live(format!("/console/live/moves/{id}")),
     };
@@ -141,14 +141,14 @@ impl Source for MigrationSource {
             let _ = tokio::time::timeout(EVERY, registry.wait_past(revision)).await;
         }
         self.first = false;
-        let seen = load_page(&self.console, &self.id).await.ok()?;
-        self.over = seen.is_over();
+        let data = load_page(&self.console, &self.id).await.ok()?;
+        self.over = data.is_over();
         let may = self.visitor.may(AdminRole::Operator);
-        let mut told = vec![LiveUpdate::Parts(seen.parts(may.then_some(&self.visitor)))];
+        let mut updates = vec![LiveUpdate::Parts(data.parts(may.then_some(&self.visitor)))];
         if self.over {
-            told.push(LiveUpdate::End);
+            updates.push(LiveUpdate::End);
         }
-        Some(told)
+        Some(updates)
     }
 }
 
@@ -305,8 +305,8 @@ pub(super) async fn ask(
 impl MigrationPage {
     /// Whether the page no longer changes. A demonstration may continue after its migration.
     fn is_over(&self) -> bool {
-        let told = self.story.as_ref().is_none_or(Story::is_over);
-        self.body.status.is_end() && told
+        let story_is_over = self.story.as_ref().is_none_or(Story::is_over);
+        self.body.status.is_end() && story_is_over
     }
 
     /// The parts of the page; `visitor` is set if actions are allowed.
@@ -350,8 +350,8 @@ impl MigrationPage {
         let moved = &self.body.migration.value;
         html! {
             div class="head" {
-                h1 { (names::tenant(&moved.tenant_id)) @if moved.slice > 0 { " slice " (moved.slice) } }
-                span { (names::route(&moved.from, &moved.to)) }
+                h1 { (links::tenant(&moved.tenant_id)) @if moved.slice > 0 { " slice " (moved.slice) } }
+                span { (links::route(&moved.from, &moved.to)) }
                 span id="move-status" { (status(self.body.status)) }
                 span class="muted mono small" { (moved.migration_id) }
             }
@@ -360,19 +360,19 @@ impl MigrationPage {
 
     fn phase(&self) -> Markup {
         let moved = &self.body.migration.value;
-        let told = &self.body.progress;
-        let total = told.total.unwrap_or(0);
+        let step_progress = &self.body.progress;
+        let total = step_progress.total.unwrap_or(0);
         html! {
             section class="card" aria-labelledby="phase" {
                 h2 id="phase" { @if self.body.status.is_end() { "Ended in " } @else { "Now: " } span id="phase-name" { (self.body.phase) } }
                 @if !self.body.status.is_end() {
-                    (progress(told.done, total, "Progress of this step"))
+                    (progress(step_progress.done, total, "Progress of this step"))
                     p class="small" {
                         @if let Some(text) = progress_text(&self.body) { strong { (text) } " · " }
-                        (number(told.done)) @if total > 0 { " of " (number(total)) } " " (told.unit)
-                        @if let Some(rate) = told.per_second { " · " (number(rate)) " per second" }
+                        (number(step_progress.done)) @if total > 0 { " of " (number(total)) } " " (step_progress.unit)
+                        @if let Some(rate) = step_progress.per_second { " · " (number(rate)) " per second" }
                     }
-                    @if let Some(note) = &told.note { p class="muted" { (note) } }
+                    @if let Some(note) = &step_progress.note { p class="muted" { (note) } }
                 }
                 @if let Some(ended) = &moved.ended {
                     p { (moment(ended.at, self.now)) @if let Some(why) = &ended.why { ": " (why) } }
@@ -437,19 +437,19 @@ impl MigrationPage {
     }
 
     fn history_table(&self) -> Markup {
-        let told = self.history.iter().filter(|event| is_entry(event));
-        let told: Vec<_> = told.collect();
-        let skipped = told.len().saturating_sub(200);
+        let entered = self.history.iter().filter(|event| is_entry(event));
+        let entered: Vec<_> = entered.collect();
+        let skipped = entered.len().saturating_sub(200);
         html! {
-            @if !told.is_empty() {
+            @if !entered.is_empty() {
                 section class="card tight" aria-labelledby="history" {
                     details class="more" {
-                        summary id="history" { "States entered: " (number(told.len() as u64)) }
+                        summary id="history" { "States entered: " (number(entered.len() as u64)) }
                         div class="scroll" role="region" aria-label="History" tabindex="0" {
                             table {
                                 thead { tr { th class="num" { "#" } th { "State" } th { "Time" } } }
                                 tbody {
-                                    @for event in told.into_iter().skip(skipped) {
+                                    @for event in entered.into_iter().skip(skipped) {
                                         tr {
                                             td class="num" { (event.id) }
                                             td { (event.name().unwrap_or("—")) }
@@ -479,21 +479,21 @@ fn is_entry(event: &HistoryEvent) -> bool {
 }
 
 fn requests_so_far(moved: &Migration, now: Timestamp) -> Markup {
-    let asked = &moved.asked;
-    let line = |what: &str, word: &OperatorRequest| {
+    let requests = &moved.asked;
+    let line = |what: &str, request: &OperatorRequest| {
         html! {
-            li { (what) " " (moment(word.at, now)) " by " (word.actor)
-                @if let Some(reason) = &word.reason { ": " (reason) } }
+            li { (what) " " (moment(request.at, now)) " by " (request.actor)
+                @if let Some(reason) = &request.reason { ": " (reason) } }
         }
     };
     html! {
-        @if !asked.is_empty() {
+        @if !requests.is_empty() {
             ul class="small muted" {
-                @if let Some(word) = &asked.approved { (line("approved", word)) }
-                @if let Some(word) = &asked.paused { (line("paused", word)) }
-                @if let Some(back) = &asked.back { (line("reversal requested", &back.word)) }
-                @if let Some(word) = &asked.accept_loss { (line("loss accepted", word)) }
-                @if let Some(word) = &asked.complete { (line("completion requested", word)) }
+                @if let Some(request) = &requests.approved { (line("approved", request)) }
+                @if let Some(request) = &requests.paused { (line("paused", request)) }
+                @if let Some(back) = &requests.back { (line("reversal requested", &back.word)) }
+                @if let Some(request) = &requests.accept_loss { (line("loss accepted", request)) }
+                @if let Some(request) = &requests.complete { (line("completion requested", request)) }
             }
         }
     }
@@ -528,20 +528,20 @@ fn certificate_card(moved: &Migration) -> Markup {
 }
 
 fn certificate_details(signed: &SignedCertificate) -> Markup {
-    let told = &signed.certificate;
+    let certificate = &signed.certificate;
     html! {
-        @if let Some(votes) = &told.votes { (vote_proof("At the cutover", votes)) }
-        @if let Some(votes) = &told.votes_back { (vote_proof("On the way back", votes)) }
-        @if let Some(lost) = &told.given_up {
+        @if let Some(votes) = &certificate.votes { (vote_proof("At the cutover", votes)) }
+        @if let Some(votes) = &certificate.votes_back { (vote_proof("On the way back", votes)) }
+        @if let Some(lost) = &certificate.given_up {
             @let (class, what) = if lost.synced { ("note warn", "Without its target: ") } else { ("note bad", "Votes given up: ") };
             p class=(class) role="note" id="given-up" { strong { (what) } (lost.describe())
                 @if let Some(reason) = &lost.reason { ": " (reason) } }
         }
         dl class="kv" {
-            dt { "Owner now" } dd { (names::shard(&told.owner)) ", epoch " (told.epoch.0) }
-            dt { "Write pause" } dd { @match told.pause_ms { Some(ms) => { (ms) " ms" } None => { "none" } } }
-            dt { "Duration" } dd { (span(told.duration_ms)) }
-            @if let Some(why) = &told.why { dt { "Reason" } dd { (why) } }
+            dt { "Owner now" } dd { (links::shard(&certificate.owner)) ", epoch " (certificate.epoch.0) }
+            dt { "Write pause" } dd { @match certificate.pause_ms { Some(ms) => { (ms) " ms" } None => { "none" } } }
+            dt { "Duration" } dd { (span(certificate.duration_ms)) }
+            @if let Some(why) = &certificate.why { dt { "Reason" } dd { (why) } }
             dt { "Signature" } dd { code class="small" { (signed.signature) } }
             dt { "Public key" } dd { code class="small" { (signed.public_key) } }
             dt { "To verify" } dd { code class="small" { "ballast migration verify-certificate FILE" } }

@@ -1,20 +1,20 @@
 //! The pages, one file each, and their routes.
 
 mod column;
-mod deed;
-mod emptying;
+mod drain_progress;
 mod events;
 mod fleet;
 mod hotspot;
 mod hotspots;
 mod keys;
 mod limits;
+mod links;
 mod load;
 mod machine;
 mod migration;
 mod moves;
-mod names;
 mod new_move;
+mod operator_form;
 mod placement;
 mod plan;
 mod poll;
@@ -24,10 +24,10 @@ mod settings;
 mod shard;
 mod shards;
 mod share;
-mod slicing;
-mod standing;
+mod split_merge;
 mod tenant;
 mod tenant_load;
+mod tenant_status;
 mod tenants;
 
 use axum::Router;
@@ -83,9 +83,18 @@ fn tenants_router() -> Router<Console> {
         .route("/console/tenants/{tenant}/load", get(tenant_load::charts))
         .route("/console/tenants/{tenant}/usage", get(tenant_load::days))
         .route("/console/tenants/{tenant}/limits", post(limits::set))
-        .route("/console/tenants/{tenant}/suspend", post(standing::suspend))
-        .route("/console/tenants/{tenant}/resume", post(standing::resume))
-        .route("/console/tenants/{tenant}/close", post(standing::close))
+        .route(
+            "/console/tenants/{tenant}/suspend",
+            post(tenant_status::suspend),
+        )
+        .route(
+            "/console/tenants/{tenant}/resume",
+            post(tenant_status::resume),
+        )
+        .route(
+            "/console/tenants/{tenant}/close",
+            post(tenant_status::close),
+        )
         .route("/console/tenants/{tenant}/pin", post(placement::pin))
         .route("/console/tenants/{tenant}/unpin", post(placement::unpin))
         .route("/console/tenants/{tenant}/keys", post(keys::create))
@@ -103,7 +112,7 @@ fn tenants_router() -> Router<Console> {
         )
         .route(
             "/console/tenants/{tenant}/slices",
-            get(slicing::plan).post(slicing::begin),
+            get(split_merge::plan).post(split_merge::begin),
         )
 }
 

@@ -11,13 +11,13 @@ use ballast_domain::migration::MigrationStatus;
 use ballast_domain::{Error, ErrorCode, Result};
 use maud::{Markup, html};
 
-use super::names;
+use super::links;
 use crate::console::Console;
 use crate::fields::Fields;
 use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
+use crate::page::format::{listing, moment, nothing, number, progress, status};
 use crate::page::layout::Page;
-use crate::page::words::{listing, moment, nothing, number, progress, status};
 use crate::session::Visitor;
 
 /// Migrations per page.
@@ -35,8 +35,8 @@ const STATUSES: [MigrationStatus; 7] = [
     MigrationStatus::Failed,
 ];
 
-fn filter(asked: &Fields) -> Result<MigrationFilter> {
-    let status = match asked.filled("status") {
+fn filter(params: &Fields) -> Result<MigrationFilter> {
+    let status = match params.filled("status") {
         None => None,
         Some(name) => match STATUSES.into_iter().find(|status| status.name() == name) {
             Some(found) => Some(found),
@@ -44,9 +44,9 @@ fn filter(asked: &Fields) -> Result<MigrationFilter> {
         },
     };
     Ok(MigrationFilter {
-        tenant: asked.optional("tenant")?,
-        from: asked.optional("from")?,
-        to: asked.optional("to")?,
+        tenant: params.optional("tenant")?,
+        from: params.optional("from")?,
+        to: params.optional("to")?,
         open: None,
         status,
     })
@@ -56,22 +56,22 @@ fn filter(asked: &Fields) -> Result<MigrationFilter> {
 pub(super) async fn list(
     State(console): State<Console>,
     visitor: Visitor,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
-    let listed = render_list(&console, &asked).await?;
+    let listed = render_list(&console, &params).await?;
     let main = html! {
         div class="head" { h1 { "Migrations" } }
         form class="filter" method="get" action="/console/moves" {
             div class="search" {
                 label for="tenant" { "Tenant" }
-                input id="tenant" name="tenant" type="search" value=[asked.filled("tenant")] spellcheck="false";
+                input id="tenant" name="tenant" type="search" value=[params.filled("tenant")] spellcheck="false";
             }
             div {
                 label for="status" { "Status" }
                 select id="status" name="status" {
                     option value="" { "any" }
                     @for known in STATUSES {
-                        option value=(known.name()) selected[asked.filled("status") == Some(known.name())] { (known.name()) }
+                        option value=(known.name()) selected[params.filled("status") == Some(known.name())] { (known.name()) }
                     }
                 }
             }
@@ -79,15 +79,15 @@ pub(super) async fn list(
         }
         section class="card tight" id="moves-list" { (listed) }
     };
-    let stream = format!("/console/live/moves?{}", asked.query_with("x", None));
+    let stream = format!("/console/live/moves?{}", params.query_with("x", None));
     Ok(Page::new(&console, &visitor, "Migrations")
         .live(stream)
         .show(&main))
 }
 
-async fn render_list(console: &Console, asked: &Fields) -> Result<Markup, ErrorPage> {
-    let after = asked.filled("after").map(str::to_owned);
-    let filter = filter(asked)?;
+async fn render_list(console: &Console, params: &Fields) -> Result<Markup, ErrorPage> {
+    let after = params.filled("after").map(str::to_owned);
+    let filter = filter(params)?;
     let mut found = migrations::list(&console.plane, &filter, after, PAGE + 1).await?;
     let more = found.len() > PAGE as usize;
     found.truncate(PAGE as usize);
@@ -96,11 +96,11 @@ async fn render_list(console: &Console, asked: &Fields) -> Result<Markup, ErrorP
     Ok(html! {
         (table(console, &found, &empty_note(console, &filter).await?))
         div class="pager" {
-            @if asked.filled("after").is_some() {
-                a class="button" href=(format!("/console/moves?{}", asked.query_with("after", None))) { "Newest" }
+            @if params.filled("after").is_some() {
+                a class="button" href=(format!("/console/moves?{}", params.query_with("after", None))) { "Newest" }
             }
             @if let Some(next) = next {
-                a class="button" rel="next" href=(format!("/console/moves?{}", asked.query_with("after", Some(&next)))) { "Older" }
+                a class="button" rel="next" href=(format!("/console/moves?{}", params.query_with("after", Some(&next)))) { "Older" }
             }
         }
     })
@@ -128,11 +128,11 @@ async fn empty_note(console: &Console, filter: &MigrationFilter) -> Result<Strin
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
     let source = MigrationListSource {
         console: console.clone(),
-        asked,
+        params,
         first: true,
     };
     stream_updates(&console, ViewerAccess::Session(visitor.session), source)
@@ -140,7 +140,7 @@ pub(super) async fn live(
 
 struct MigrationListSource {
     console: Console,
-    asked: Fields,
+    params: Fields,
     first: bool,
 }
 
@@ -150,7 +150,7 @@ impl Source for MigrationListSource {
             tokio::time::sleep(EVERY).await;
         }
         self.first = false;
-        let listed = render_list(&self.console, &self.asked).await.ok()?;
+        let listed = render_list(&self.console, &self.params).await.ok()?;
         Some(vec![LiveUpdate::Parts(vec![("moves-list", listed)])])
     }
 }
@@ -172,9 +172,9 @@ pub(super) fn table(console: &Console, found: &[MigrationBody], empty: &str) -> 
         @for body in found {
             @let moved = &body.migration.value;
             tr {
-                td { (names::migration(&moved.migration_id.to_string())) }
-                td { (names::tenant(&moved.tenant_id)) @if moved.slice > 0 { " slice " (moved.slice) } }
-                td class="nowrap" { (names::route(&moved.from, &moved.to)) }
+                td { (links::migration(&moved.migration_id.to_string())) }
+                td { (links::tenant(&moved.tenant_id)) @if moved.slice > 0 { " slice " (moved.slice) } }
+                td class="nowrap" { (links::route(&moved.from, &moved.to)) }
                 td { (status(body.status)) }
                 td { (phase(body)) }
                 td class="num" { (number(moved.figures.rows)) }
@@ -192,11 +192,11 @@ pub(super) fn table(console: &Console, found: &[MigrationBody], empty: &str) -> 
 }
 
 fn phase(body: &MigrationBody) -> Markup {
-    let told = &body.progress;
+    let step_progress = &body.progress;
     html! {
         (body.phase)
-        @if !body.status.is_end() && let Some(total) = told.total.filter(|total| *total > 0) {
-            (progress(told.done, total, &format!("{} of {} {}", told.done, total, told.unit)))
+        @if !body.status.is_end() && let Some(total) = step_progress.total.filter(|total| *total > 0) {
+            (progress(step_progress.done, total, &format!("{} of {} {}", step_progress.done, total, step_progress.unit)))
         }
     }
 }

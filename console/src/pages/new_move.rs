@@ -7,15 +7,15 @@ use ballast_domain::tenant::Tenant;
 use ballast_domain::{Error, Result, TenantId};
 use maud::{Markup, html};
 
-use super::deed::{OperatorForm, OperatorPreview};
-use super::names;
+use super::links;
+use super::operator_form::{OperatorForm, OperatorPreview};
 use crate::console::Console;
 use crate::fields::Fields;
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::{hidden, reason, synchronous_window};
+use crate::page::format::{bytes, counted, span};
 use crate::page::layout::Page;
-use crate::page::words::{bytes, counted, span};
 use crate::session::Visitor;
 
 /// The form for target and terms. It leads to a preview.
@@ -90,7 +90,7 @@ pub(super) async fn plan(draft: OperatorPreview<TenantId>) -> Result<Response, E
     let title = format!("Move {id}");
     let main = html! {
         p class="crumb" { a href=(format!("/console/tenants/{id}")) { (id) } }
-        div class="head" { h1 { "Move " (id) } span { (names::route(&plan.from, &plan.to)) } }
+        div class="head" { h1 { "Move " (id) } span { (links::route(&plan.from, &plan.to)) } }
         div class="grid" {
             section class="card w7" aria-labelledby="does" {
                 h2 id="does" { "Steps" }

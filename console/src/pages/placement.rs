@@ -8,26 +8,26 @@ use ballast_domain::tenant::Tenant;
 use ballast_domain::{Result, ShardId, TenantId};
 use maud::{Markup, html};
 
-use super::deed::OperatorForm;
-use super::names;
+use super::links;
+use super::operator_form::OperatorForm;
 use crate::console::Console;
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::ActionForm;
-use crate::page::words::{badge, nothing, number};
+use crate::page::format::{badge, nothing, number};
 use crate::session::Visitor;
 
 /// Shards of an explanation shown; eligible ones come first.
 const SHOWN: usize = 12;
 
 /// Why the tenant is on its shard: scores, vetoes, and what would move it.
-pub(super) fn why(told: &Explanation) -> Markup {
+pub(super) fn why(explanation: &Explanation) -> Markup {
     html! {
-        p { (sentence(told)) }
-        @if told.shard_id != told.preferred_shard_id {
+        p { (sentence(explanation)) }
+        @if explanation.shard_id != explanation.preferred_shard_id {
             p class="note warn" {
                 "Placement prefers "
-                @match &told.preferred_shard_id {
+                @match &explanation.preferred_shard_id {
                     Some(id) => { (id) }
                     None => { "no available shard" }
                 }
@@ -38,30 +38,30 @@ pub(super) fn why(told: &Explanation) -> Markup {
             table {
                 thead { tr {
                     th { "Shard" } th class="num" { "Score" } th class="num" { "Weight" }
-                    th class="num" { "Slices" } th { "" }
+                    th class="num" { "Tenants" } th { "" }
                 } }
                 tbody {
-                    @for shard in told.shards.iter().take(SHOWN) {
-                        tr class=[(told.shard_id.as_ref() == Some(&shard.shard_id)).then_some("chosen")] {
-                            td { (names::shard(&shard.shard_id)) }
+                    @for shard in explanation.shards.iter().take(SHOWN) {
+                        tr class=[(explanation.shard_id.as_ref() == Some(&shard.shard_id)).then_some("chosen")] {
+                            td { (links::shard(&shard.shard_id)) }
                             td class="num" { (format!("{:.4}", shard.score)) }
                             td class="num" { (shard.weight) }
                             td class="num" { (number(shard.slices)) }
-                            td { (remarks(told, shard)) }
+                            td { (remarks(explanation, shard)) }
                         }
                     }
                 }
             }
         }
-        @if told.shards.len() > SHOWN {
-            p class="small muted" { "and " (number((told.shards.len() - SHOWN) as u64)) " more shards with lower scores" }
+        @if explanation.shards.len() > SHOWN {
+            p class="small muted" { "and " (number((explanation.shards.len() - SHOWN) as u64)) " more shards with lower scores" }
         }
         h3 { "What would move it" }
-        @if told.would_move.is_empty() {
+        @if explanation.would_move.is_empty() {
             (nothing("No small change would.", &html! { "No single change to one shard moves this tenant." }))
         } @else {
             ul {
-                @for change in &told.would_move {
+                @for change in &explanation.would_move {
                     li { (change.sentence) " " code class="small" { (change.command) } }
                 }
             }
@@ -69,20 +69,20 @@ pub(super) fn why(told: &Explanation) -> Markup {
     }
 }
 
-fn sentence(told: &Explanation) -> Markup {
+fn sentence(explanation: &Explanation) -> Markup {
     html! {
-        strong { (told.because) }
-        @if let (Some(margin), Some(runner_up)) = (told.margin, &told.runner_up_shard_id) {
+        strong { (explanation.because) }
+        @if let (Some(margin), Some(runner_up)) = (explanation.margin, &explanation.runner_up_shard_id) {
             ": its score is " (format!("{margin:.4}")) " higher than that of " (runner_up)
         }
         "."
     }
 }
 
-fn remarks(told: &Explanation, shard: &ShardExplanation) -> Markup {
+fn remarks(explanation: &Explanation, shard: &ShardExplanation) -> Markup {
     html! {
-        @if told.shard_id.as_ref() == Some(&shard.shard_id) { (badge("good", "here")) " " }
-        @if told.preferred_shard_id.as_ref() == Some(&shard.shard_id) && told.shard_id != told.preferred_shard_id {
+        @if explanation.shard_id.as_ref() == Some(&shard.shard_id) { (badge("good", "here")) " " }
+        @if explanation.preferred_shard_id.as_ref() == Some(&shard.shard_id) && explanation.shard_id != explanation.preferred_shard_id {
             (badge("info", "preferred")) " "
         }
         @if shard.pinned.is_some() { (badge("info", "pinned")) " " }

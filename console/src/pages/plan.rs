@@ -13,15 +13,15 @@ use ballast_domain::Result;
 use ballast_domain::token::AdminRole;
 use maud::{Markup, html};
 
-use super::{hotspots, names};
-use crate::act::FormSubmission;
+use super::{hotspots, links};
 use crate::console::Console;
+use crate::form_submission::FormSubmission;
 use crate::live::{PageParts, PeriodicSource, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::ActionForm;
+use crate::page::format::{listing, moment, number, whole};
 use crate::page::layout::Page;
-use crate::page::words::{listing, moment, number, whole};
 use crate::session::Visitor;
 
 /// How often the page is rendered again.
@@ -65,11 +65,11 @@ pub(super) async fn live(
     // An unknown ID is rejected before the stream starts.
     plans::get(&console.plane, &id).await?;
     let right = ViewerAccess::Session(visitor.session.clone());
-    let asked = Arc::new((console.clone(), visitor, id));
+    let captured = Arc::new((console.clone(), visitor, id));
     let source = PeriodicSource::new(EVERY, move || {
-        let asked = asked.clone();
+        let captured = captured.clone();
         async move {
-            let (console, visitor, id) = &*asked;
+            let (console, visitor, id) = &*captured;
             let found = plans::get(&console.plane, id).await.ok()?;
             Some(parts(console, visitor, &found))
         }
@@ -102,12 +102,12 @@ fn status_card(console: &Console, plan: &PlanRecord) -> Markup {
         dl class="kv" {
             dt { "Created" } dd { (moment(plan.made_at, now)) " by " (plan.actor) @if let Some(reason) = &plan.reason { ": " (reason) } }
             @if let Some(hotspot) = &plan.hotspot_id { dt { "Hotspot" } dd { a href=(format!("/console/hotspots/{hotspot}")) { (hotspot) } } }
-            dt { "Shards" } dd { @for shard in &plan.shards { (names::shard(shard)) " " } }
+            dt { "Shards" } dd { @for shard in &plan.shards { (links::shard(shard)) " " } }
             @if let Some(decided) = &plan.decided {
                 dt { "Decided" } dd { (moment(decided.at, now)) " by " (decided.actor) @if let Some(reason) = &decided.reason { ": " (reason) } }
             }
             @if !plan.migrations.is_empty() {
-                dt { "Migrations" } dd { ul { @for id in &plan.migrations { li { (names::migration(id)) } } } }
+                dt { "Migrations" } dd { ul { @for id in &plan.migrations { li { (links::migration(id)) } } } }
             }
             @if let Some(at) = plan.done_at { dt { "Done" } dd { (moment(at, now)) } }
             @if let Some(note) = &plan.note { dt { "Note" } dd { (note) } }
@@ -130,7 +130,7 @@ fn effect_table(plan: &PlanRecord) -> Markup {
             @let outcome = plan.outcome.as_ref();
             @let found = outcome.and_then(|outcome| outcome.shards.iter().find(|it| it.shard_id == shard.shard_id));
             tr {
-                td { (names::shard(&shard.shard_id)) }
+                td { (links::shard(&shard.shard_id)) }
                 td class="num" { (percent(shard.before.share)) }
                 td class="num" { (percent(shard.after.share)) }
                 td class="num" { (number(whole(shard.before.load.votes))) }
@@ -157,13 +157,13 @@ fn prediction_error(plan: &PlanRecord) -> Option<String> {
         *sum += error.abs();
         *many += 1.0;
     }
-    let told = sums
+    let averages = sums
         .iter()
         .map(|(name, (sum, many))| format!("{name} {} %", whole(sum / many * 100.0)));
-    let told: Vec<String> = told.collect();
-    Some(match told.is_empty() {
+    let averages: Vec<String> = averages.collect();
+    Some(match averages.is_empty() {
         true => "None of the predicted values could be measured.".to_owned(),
-        false => format!("Average prediction error: {}.", told.join(", ")),
+        false => format!("Average prediction error: {}.", averages.join(", ")),
     })
 }
 
@@ -193,7 +193,7 @@ async fn decide(
     act.visitor.at_least(AdminRole::Operator)?;
     let (intent, if_match) = (act.intent()?, act.if_match()?);
     plans::decide(&console.plane, &intent, &id, &if_match, yes).await?;
-    let said = if yes {
+    let message = if yes {
         "The plan is approved."
     } else {
         "The plan is rejected."
@@ -201,7 +201,7 @@ async fn decide(
     Ok(redirect_with_message(
         &console,
         &format!("/console/plans/{id}"),
-        said,
+        message,
     ))
 }
 

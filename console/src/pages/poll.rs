@@ -11,14 +11,14 @@ use ballast_domain::token::AdminRole;
 use ballast_domain::{PollId, Result, TenantId, Timestamp};
 use maud::{Markup, html};
 
-use super::names;
+use super::links;
 use super::polls::{self, PollListing};
 use crate::console::Console;
 use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
 use crate::page::form::{ActionForm, hidden, reason};
+use crate::page::format::{counted, moment, nothing, number, to_f64};
 use crate::page::layout::Page;
-use crate::page::words::{counted, moment, nothing, number, to_f64};
 use crate::session::Visitor;
 
 /// How often the counts are read.
@@ -33,13 +33,13 @@ pub(super) async fn show(
     Path((tenant, poll)): Path<(String, String)>,
 ) -> Result<Response, ErrorPage> {
     let (tenant, id): (TenantId, PollId) =
-        (names::parse_path_id(&tenant)?, names::parse_path_id(&poll)?);
+        (links::parse_path_id(&tenant)?, links::parse_path_id(&poll)?);
     let found = polls::one(&console, &tenant, id).await?;
     let shared = shares::list_active(&console.plane, &tenant, id).await?;
     let title = polls::title(&found.poll);
     let main = html! {
         p class="crumb" {
-            a href="/console/polls" { "Polls" } " · " (names::tenant(&tenant))
+            a href="/console/polls" { "Polls" } " · " (links::tenant(&tenant))
         }
         div class="head" { h1 { bdi { (title) } } (polls::phase(&found.poll, console.plane.now())) }
         div class="grid" {
@@ -104,7 +104,7 @@ fn about(console: &Console, found: &PollListing) -> Markup {
     html! {
         dl class="kv" {
             dt { "ID" } dd { code { (poll.poll_id) } }
-            dt { "Shard" } dd { (names::shard(&found.shard)) }
+            dt { "Shard" } dd { (links::shard(&found.shard)) }
             dt { "Created" } dd { (moment(poll.created_at, now)) }
             @if let Some(opens) = poll.spec.opening_time { dt { "Opens" } dd { (moment(opens, now)) } }
             dt { "Closes" } dd { (moment(poll.closed_at.unwrap_or(poll.spec.expiration_time), now)) }
@@ -167,8 +167,8 @@ pub(super) async fn live(
 ) -> Result<Response, ErrorPage> {
     let source = PollResultsSource::new(
         &console,
-        names::parse_path_id(&tenant)?,
-        names::parse_path_id(&poll)?,
+        links::parse_path_id(&tenant)?,
+        links::parse_path_id(&poll)?,
         true,
     );
     stream_updates(&console, ViewerAccess::Session(visitor.session), source)

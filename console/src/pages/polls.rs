@@ -12,14 +12,14 @@ use ballast_vote_shard::{Tally, VoteShard};
 use maud::{Markup, html};
 use tokio::sync::watch;
 
-use super::names;
+use super::links;
 use crate::census::{FleetFigures, PollFigure};
 use crate::console::Console;
 use crate::fields::Fields;
 use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
+use crate::page::format::{badge, listing, moment, nothing, number};
 use crate::page::layout::Page;
-use crate::page::words::{badge, listing, moment, nothing, number};
 use crate::session::Visitor;
 use crate::titles::load_titles;
 
@@ -59,11 +59,11 @@ pub(super) async fn tenant_polls(console: &Console, tenant: &Tenant, most: usize
             tenant_id: tenant.tenant_id.clone(),
             slice: slice.slice,
         };
-        let asked = match shard_client(console, &slice.shard_id) {
+        let listing = match shard_client(console, &slice.shard_id) {
             Ok(shard) => shard.polls(&id, None, LISTED).await.map_err(Error::from),
             Err(error) => Err(error),
         };
-        match asked {
+        match listing {
             Ok(polls) => {
                 let polls = polls.into_iter();
                 found.extend(polls.map(|poll| (id.clone(), slice.shard_id.clone(), poll)));
@@ -133,7 +133,7 @@ pub(super) fn phase(poll: &Poll, now: Timestamp) -> Markup {
 pub(super) fn table(console: &Console, found: &TenantPolls, empty: &str) -> Markup {
     html! {
         @for (shard, why) in &found.away {
-            p class="note bad" { (names::shard(shard)) " cannot be read right now; its polls are missing from this list: " (why) }
+            p class="note bad" { (links::shard(shard)) " cannot be read right now; its polls are missing from this list: " (why) }
         }
         @if !found.polls.is_empty() || found.away.is_empty() { (rows(console, &found.polls, empty)) }
     }
@@ -156,7 +156,7 @@ fn rows(console: &Console, polls: &[PollListing], empty: &str) -> Markup {
             tr {
                 td { a href=(format!("/console/polls/{tenant}/{}", poll.poll_id)) { bdi { (title(poll)) } } }
                 td { (phase(poll, now)) }
-                td { (names::shard(shard)) }
+                td { (links::shard(shard)) }
                 td class="num" { (poll.spec.items.len()) }
                 td class="num" { @match tally { Some(tally) => { (number(tally.total())) } None => { "—" } } }
                 td class="nowrap" { (moment(poll.created_at, now)) }
@@ -171,15 +171,15 @@ fn rows(console: &Console, polls: &[PollListing], empty: &str) -> Markup {
 pub(super) async fn list(
     State(console): State<Console>,
     visitor: Visitor,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
-    let tenant: Option<TenantId> = asked.optional("tenant")?;
+    let tenant: Option<TenantId> = params.optional("tenant")?;
     let main = html! {
         div class="head" { h1 { "Polls" } }
         form class="filter" method="get" action="/console/polls" role="search" {
             div class="search" {
                 label for="tenant" { "Polls of tenant" }
-                input id="tenant" name="tenant" type="search" value=[asked.filled("tenant")] spellcheck="false" autocapitalize="none";
+                input id="tenant" name="tenant" type="search" value=[params.filled("tenant")] spellcheck="false" autocapitalize="none";
             }
             button type="submit" { "Show" }
             @if tenant.is_some() { a class="button" href="/console/polls" { "Busiest polls" } }
@@ -187,7 +187,7 @@ pub(super) async fn list(
         @if let Some(tenant) = &tenant {
             @let found = tenants::get(&console.plane, tenant).await?;
             section class="card tight" {
-                h2 { "Newest polls of " (names::tenant(tenant)) }
+                h2 { "Newest polls of " (links::tenant(tenant)) }
                 (table(&console, &tenant_polls(&console, &found.value, LISTED).await, "This tenant has no polls."))
             }
         } @else {
@@ -223,8 +223,8 @@ fn busiest_table(polls: &[(&PollFigure, String)]) -> Markup {
                     @for (poll, title) in polls {
                         tr {
                             td { a href=(format!("/console/polls/{}/{}", poll.slice.tenant_id, poll.poll)) { bdi { (title) } } }
-                            td { (names::tenant(&poll.slice.tenant_id)) }
-                            td { (names::shard(&poll.shard)) }
+                            td { (links::tenant(&poll.slice.tenant_id)) }
+                            td { (links::shard(&poll.shard)) }
                             td class="num" { (number(poll.rate)) }
                             td class="num" { (number(poll.votes)) }
                         }

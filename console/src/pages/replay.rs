@@ -13,14 +13,14 @@ use ballast_domain::registry::EventQuery;
 use ballast_domain::{Result, Timestamp};
 use maud::{Markup, html};
 
-use super::{load, names};
+use super::{links, load};
 use crate::census::{Heat, ShardFigures, TenantFigure};
 use crate::console::Console;
 use crate::draw::blocks::{Size, blocks};
 use crate::fields::Fields;
 use crate::page::error::ErrorPage;
+use crate::page::format::{badge, nothing, whole};
 use crate::page::layout::Page;
-use crate::page::words::{badge, nothing, whole};
 use crate::session::Visitor;
 
 /// Events shown.
@@ -34,10 +34,10 @@ const SLIDER_STEPS: i64 = 200;
 pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
-    let stretch = load::time_range(&console, &asked)?;
-    let place: i64 = asked
+    let stretch = load::time_range(&console, &params)?;
+    let place: i64 = params
         .optional("place")?
         .unwrap_or(SLIDER_STEPS)
         .clamp(0, SLIDER_STEPS);
@@ -53,7 +53,7 @@ pub(super) async fn show(
     let main = html! {
         p class="crumb" { a href="/console/load" { "Load" } }
         div class="head" { h1 { "Replay" } span class="mono" { (at) } }
-        (controls(&asked, stretch, place))
+        (controls(&params, stretch, place))
         section class="card" aria-label="Heat over time" { (load::heat_map(&past)) }
         br;
         (fleet(&then))
@@ -65,7 +65,7 @@ pub(super) async fn show(
     Ok(Page::new(&console, &visitor, "Replay").show(&main))
 }
 
-fn controls(asked: &Fields, stretch: TimeRange, place: i64) -> Markup {
+fn controls(params: &Fields, stretch: TimeRange, place: i64) -> Markup {
     let span = format!("from={}&to={}", stretch.from, stretch.to);
     let events = format!("since={}&until={}", stretch.from, stretch.to);
     html! {
@@ -76,7 +76,7 @@ fn controls(asked: &Fields, stretch: TimeRange, place: i64) -> Markup {
                 label for="place" { "Moment" }
                 input id="place" name="place" type="range" min="0" max=(SLIDER_STEPS) value=(place);
             }
-            @if let Some(minutes) = asked.filled("minutes") { input type="hidden" name="minutes" value=(minutes); }
+            @if let Some(minutes) = params.filled("minutes") { input type="hidden" name="minutes" value=(minutes); }
             button type="submit" { "Show" }
             a class="button" href=(format!("/console/replay/load.ndjson?{span}")) { "Load as NDJSON" }
             a class="button" href=(format!("/console/events.ndjson?{events}")) { "Events as NDJSON" }
@@ -97,7 +97,7 @@ fn fleet(then: &LoadBody) -> Markup {
                 @let figures = figures(then, shard);
                 article class="card column" aria-label=(shard.shard_id) {
                     header {
-                        (names::shard(&shard.shard_id))
+                        (links::shard(&shard.shard_id))
                         (badge(if shard.rates.heat >= 0.8 { "bad" } else { "calm" }, &format!("{:.0} %", shard.rates.heat * 100.0)))
                     }
                     div class="sub" { span class="rate" { (format!("{:.0}", shard.rates.votes_per_second)) " " small { "votes/s" } } span { (shard.region) } }
@@ -177,9 +177,9 @@ async fn changes(console: &Console, from: Timestamp, at: Timestamp) -> Result<Ma
 pub(super) async fn record(
     State(console): State<Console>,
     _: Visitor,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
-    let stretch = load::time_range(&console, &asked)?;
+    let stretch = load::time_range(&console, &params)?;
     let text = history::record(&console.plane, stretch, None).await?;
     let headers = [
         (header::CONTENT_TYPE, "application/x-ndjson"),

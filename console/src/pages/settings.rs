@@ -7,8 +7,8 @@ use ballast_domain::Result;
 use ballast_domain::token::AdminRole;
 use maud::{Markup, html};
 
-use crate::act::FormSubmission;
 use crate::console::Console;
+use crate::form_submission::FormSubmission;
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::{ActionForm, hidden};
@@ -75,14 +75,18 @@ pub(super) async fn reload(
     match console.running.reload() {
         Ok(later) => {
             reloads::record_reload(&console.plane, &intent, console.running.value()).await?;
-            let said = match later.as_slice() {
+            let message = match later.as_slice() {
                 [] => "The settings were reloaded.".to_owned(),
                 some => format!(
                     "The settings were reloaded; changes in {} take effect at the next start.",
                     some.join(", ")
                 ),
             };
-            Ok(redirect_with_message(&console, "/console/settings", said))
+            Ok(redirect_with_message(
+                &console,
+                "/console/settings",
+                message,
+            ))
         }
         Err(problem) => {
             let verdict = html! {

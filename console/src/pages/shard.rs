@@ -17,21 +17,21 @@ use ballast_domain::{Result, ShardId, Timestamp};
 use maud::{Markup, html};
 use tokio::sync::watch;
 
-use super::deed::OperatorForm;
-use super::emptying::{self, DrainProgress};
+use super::drain_progress::{self, DrainProgress};
 use super::fleet::migration_line;
-use super::{names, shards as list};
-use crate::ahead::Forecasts;
+use super::operator_form::OperatorForm;
+use super::{links, shards as list};
 use crate::census::{FleetFigures, ShardFigures};
 use crate::console::Console;
 use crate::draw::blocks::{Size, blocks};
 use crate::fields::Fields;
+use crate::forecasts::Forecasts;
 use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::{self, ActionForm};
+use crate::page::format::{badge, bar, bytes, counted, nothing, number, span};
 use crate::page::layout::Page;
-use crate::page::words::{badge, bar, bytes, counted, nothing, number, span};
 use crate::session::Visitor;
 
 /// Slices of a plan that are listed.
@@ -59,7 +59,7 @@ async fn load_page(console: &Console, id: &ShardId) -> Result<ShardPage> {
     };
     let drain = drain::drain_state(plane, id).await?;
     Ok(ShardPage {
-        emptying: emptying::load_progress(plane, id, &drain).await?,
+        emptying: drain_progress::load_progress(plane, id, &drain).await?,
         now: plane.now(),
         body: shards::get(plane, id).await?,
         figures: console
@@ -80,31 +80,31 @@ pub(super) async fn show(
     State(console): State<Console>,
     visitor: Visitor,
     Path(id): Path<String>,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
-    let id: ShardId = names::parse_path_id(&id)?;
-    let seen = load_page(&console, &id).await?;
-    let plan = match asked.ticked("plan") {
+    let id: ShardId = links::parse_path_id(&id)?;
+    let data = load_page(&console, &id).await?;
+    let plan = match params.ticked("plan") {
         true => Some(drain::plan_drain(&console.plane, &id).await?),
         false => None,
     };
     let may = visitor.may(AdminRole::Operator);
     let main = html! {
         p class="crumb" { a href="/console/shards" { "Shards" } }
-        div class="head" { h1 { (id) } div id="shard-state" { (seen.state()) } }
+        div class="head" { h1 { (id) } div id="shard-state" { (data.state()) } }
         div class="grid" {
-            section class="card w5" aria-label="Now" { div id="shard-now" { (seen.now()) } }
+            section class="card w5" aria-label="Now" { div id="shard-now" { (data.now()) } }
             div class="stack w7" {
                 section class="card" aria-labelledby="is" {
                     h2 id="is" { "Configuration" }
-                    (about(&seen.body))
-                    @if may { (change_form(&visitor, &seen.body)) }
+                    (about(&data.body))
+                    @if may { (change_form(&visitor, &data.body)) }
                 }
                 section class="card" aria-labelledby="drain" {
                     h2 id="drain" { "Draining" }
-                    div id="shard-drain" { (seen.drain_status()) }
-                    (planned(&seen, plan.as_ref()))
-                    @if may { (drain_forms(&visitor, &seen, console.plane.settings().moves.window_ms)) }
+                    div id="shard-drain" { (data.drain_status()) }
+                    (planned(&data, plan.as_ref()))
+                    @if may { (drain_forms(&visitor, &data, console.plane.settings().moves.window_ms)) }
                 }
             }
             section class="card tight" aria-labelledby="tenants" {
@@ -154,15 +154,15 @@ fn change_form(visitor: &Visitor, body: &ShardBody) -> Markup {
     }
 }
 
-fn drain_forms(visitor: &Visitor, seen: &ShardPage, window_ms: u64) -> Markup {
-    let id = &seen.body.shard.value.shard_id;
-    let version = Some(seen.body.shard.version);
+fn drain_forms(visitor: &Visitor, data: &ShardPage, window_ms: u64) -> Markup {
+    let id = &data.body.shard.value.shard_id;
+    let version = Some(data.body.shard.version);
     let action = |verb: &str| format!("/console/shards/{id}/{verb}");
-    let draining = seen.body.shard.value.state == ShardState::Draining;
+    let draining = data.body.shard.value.state == ShardState::Draining;
     html! {
         br;
         div class="verbs" {
-            @if !draining || seen.drain.status == DrainStatus::Idle {
+            @if !draining || data.drain.status == DrainStatus::Idle {
                 (ActionForm { label: "Drain", action: &action("drain"), version: None, grave: true,
                     description: "The shard accepts no new tenants, and its tenants move away a few at a time while voting continues. It keeps a copy of each until the tenant's migration window ends." }
                     .show(visitor, &html! {
@@ -174,11 +174,11 @@ fn drain_forms(visitor: &Visitor, seen: &ShardPage, window_ms: u64) -> Markup {
                     }))
             }
             @if draining {
-                (ActionForm { label: "Keep it", action: &action("keep"), version: None, grave: false,
-                    description: "It takes slices again, and no further moves begin. Those under way go on." }
+                (ActionForm { label: "Cancel drain", action: &action("keep"), version: None, grave: false,
+                    description: "The shard accepts tenants again, and no further migrations start. Running migrations continue." }
                     .show(visitor, &html! {}))
             }
-            @if seen.drain.status == DrainStatus::Empty {
+            @if data.drain.status == DrainStatus::Empty {
                 (ActionForm { label: "Remove", action: &action("remove"), version, grave: true,
                     description: "The shard is removed from the fleet. Its directory stays on disk." }
                     .show(visitor, &html! {}))
@@ -256,16 +256,16 @@ impl ShardPage {
 }
 
 /// The drain plan, or the link that computes it.
-fn planned(seen: &ShardPage, plan: Option<&FleetPlan>) -> Markup {
-    let id = &seen.body.shard.value.shard_id;
-    let title = match seen.drain.status {
+fn planned(data: &ShardPage, plan: Option<&FleetPlan>) -> Markup {
+    let id = &data.body.shard.value.shard_id;
+    let title = match data.drain.status {
         DrainStatus::Running => "Remaining drain plan",
         _ => "Show the drain plan",
     };
     html! {
         @match plan {
             Some(plan) => { h3 id="plan" { (title) } (plan_moves(plan)) }
-            None if seen.drain.slices_left > 0 => {
+            None if data.drain.slices_left > 0 => {
                 p { a href=(format!("/console/shards/{id}?plan=yes#plan")) { (title) } }
             }
             None => {}
@@ -285,9 +285,9 @@ fn plan_moves(plan: &FleetPlan) -> Markup {
             ul class="small" {
                 @for slice in plan.slices.iter().take(NAMED) {
                     li {
-                        (names::tenant(&slice.tenant_id)) " "
+                        (links::tenant(&slice.tenant_id)) " "
                         @match (&slice.to, &slice.stays) {
-                            (Some(to), _) => { "→ " (names::shard(to)) }
+                            (Some(to), _) => { "→ " (links::shard(to)) }
                             (None, Some(why)) => { "stays: " (why) }
                             (None, None) => { "stays" }
                         }
@@ -371,7 +371,7 @@ pub(super) async fn live(
     Path(id): Path<String>,
 ) -> Result<Response, ErrorPage> {
     let source = ShardSource {
-        id: names::parse_path_id(&id)?,
+        id: links::parse_path_id(&id)?,
         follow: console.census.follow(),
         console: console.clone(),
     };
@@ -387,7 +387,7 @@ struct ShardSource {
 impl Source for ShardSource {
     async fn next(&mut self) -> Option<Vec<LiveUpdate>> {
         self.follow.changed().await.ok()?;
-        let seen = load_page(&self.console, &self.id).await.ok()?;
-        Some(vec![LiveUpdate::Parts(seen.parts())])
+        let data = load_page(&self.console, &self.id).await.ok()?;
+        Some(vec![LiveUpdate::Parts(data.parts())])
     }
 }

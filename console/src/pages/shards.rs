@@ -7,14 +7,14 @@ use ballast_domain::Result;
 use ballast_domain::token::AdminRole;
 use maud::{Markup, html};
 
-use super::{fleet, names};
-use crate::act::FormSubmission;
+use super::{fleet, links};
 use crate::console::Console;
+use crate::form_submission::FormSubmission;
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form;
+use crate::page::format::{badge, bar, bytes, nothing, number};
 use crate::page::layout::Page;
-use crate::page::words::{badge, bar, bytes, nothing, number};
 use crate::session::Visitor;
 
 /// Shards on the page.
@@ -53,13 +53,13 @@ fn table(console: &Console, all: &[ShardBody]) -> Markup {
                 tbody {
                     @for body in all.iter().take(SHOWN) {
                         @let shard = &body.shard.value;
-                        @let seen = figures.shards.get(&shard.shard_id);
+                        @let readings = figures.shards.get(&shard.shard_id);
                         tr {
-                            td { (names::shard(&shard.shard_id)) }
+                            td { (links::shard(&shard.shard_id)) }
                             td { (shard.region) }
                             td { (shard.zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")) }
                             td {
-                                @let trouble = seen.and_then(|seen| seen.trouble.as_ref());
+                                @let trouble = readings.and_then(|readings| readings.trouble.as_ref());
                                 (state(body, trouble.is_some()))
                                 @if let Some(trouble) = trouble {
                                     " " span class="small muted" { (trouble) }
@@ -68,12 +68,12 @@ fn table(console: &Console, all: &[ShardBody]) -> Markup {
                             td class="num" { (shard.weight) }
                             td { (bar(body.slices, shard.max_slices, &format!("{} of {} tenants", body.slices, shard.max_slices))) }
                             td class="num" { (number(body.slices)) " / " (number(shard.max_slices)) }
-                            td class="num" { (number(seen.map_or(0, |seen| seen.rate))) }
-                            td class="num" { @match seen.and_then(|seen| seen.usage.commit_micros) {
+                            td class="num" { (number(readings.map_or(0, |readings| readings.rate))) }
+                            td class="num" { @match readings.and_then(|readings| readings.usage.commit_micros) {
                                 Some(micros) => { (format!("{}.{} ms", micros / 1_000, micros % 1_000 / 100)) }
                                 None => { "—" }
                             } }
-                            td class="num" { (bytes(seen.map_or(0, |seen| seen.usage.disk_bytes))) }
+                            td class="num" { (bytes(readings.map_or(0, |readings| readings.usage.disk_bytes))) }
                         }
                     }
                 }

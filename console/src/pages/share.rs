@@ -9,9 +9,9 @@ use ballast_domain::{Error, ErrorCode, PollId, Result, TenantId};
 use maud::html;
 use serde::{Deserialize, Serialize};
 
-use super::{names, poll, polls};
-use crate::act::FormSubmission;
+use super::{links, poll, polls};
 use crate::console::Console;
+use crate::form_submission::FormSubmission;
 use crate::live::{ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
 use crate::page::flash::{redirect_with_message, redirect_with_secret};
@@ -36,7 +36,7 @@ pub(super) async fn make(
 ) -> Result<Response, ErrorPage> {
     act.visitor.at_least(AdminRole::Operator)?;
     let (tenant, poll): (TenantId, PollId) =
-        (names::parse_path_id(&tenant)?, names::parse_path_id(&poll)?);
+        (links::parse_path_id(&tenant)?, links::parse_path_id(&poll)?);
     polls::one(&console, &tenant, poll).await?;
     let days: i64 = act.fields.required("days")?;
     if !(1..=DAYS_MAX).contains(&days) {
@@ -54,11 +54,11 @@ pub(super) async fn make(
         .encrypt(Purpose::Share, &ticket, plane.entropy());
     let sealed = sealed.ok_or_else(|| Error::internal("create a link", "encryption failed"))?;
     let link = format!("{}/console/share/{sealed}", console.settings.public_url);
-    let said = format!(
+    let message = format!(
         "Expires after {days} days. Anyone who has the link sees these results, and nothing else."
     );
     let to = format!("/console/polls/{tenant}/{poll}");
-    Ok(redirect_with_secret(&console, &to, said, link))
+    Ok(redirect_with_secret(&console, &to, message, link))
 }
 
 /// Revokes a link.
@@ -69,7 +69,7 @@ pub(super) async fn remove(
 ) -> Result<Response, ErrorPage> {
     act.visitor.at_least(AdminRole::Operator)?;
     let (tenant, poll): (TenantId, PollId) =
-        (names::parse_path_id(&tenant)?, names::parse_path_id(&poll)?);
+        (links::parse_path_id(&tenant)?, links::parse_path_id(&poll)?);
     shares::remove(&console.plane, &act.intent()?, (&tenant, poll), &share).await?;
     let to = format!("/console/polls/{tenant}/{poll}");
     Ok(redirect_with_message(&console, &to, "The link is removed."))

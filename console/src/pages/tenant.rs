@@ -14,12 +14,14 @@ use ballast_domain::token::AdminRole;
 use ballast_domain::{Result, TenantId};
 use maud::{Markup, html};
 
-use super::{keys, limits, moves, names, new_move, placement, polls, slicing, standing, tenants};
+use super::{
+    keys, limits, links, moves, new_move, placement, polls, split_merge, tenant_status, tenants,
+};
 use crate::console::Console;
 use crate::page::error::ErrorPage;
+use crate::page::format::{moment, number, span};
 use crate::page::layout::Page;
 use crate::page::part::later;
-use crate::page::words::{moment, number, span};
 use crate::session::Visitor;
 
 /// Keys and migrations shown.
@@ -57,12 +59,12 @@ pub(super) async fn show(
     visitor: Visitor,
     Path(id): Path<String>,
 ) -> Result<Response, ErrorPage> {
-    let seen = load_page(&console, &names::parse_path_id(&id)?).await?;
-    Ok(page(&console, &visitor, &seen))
+    let data = load_page(&console, &links::parse_path_id(&id)?).await?;
+    Ok(page(&console, &visitor, &data))
 }
 
-fn page(console: &Console, visitor: &Visitor, seen: &TenantPage) -> Response {
-    let tenant = &seen.tenant.value;
+fn page(console: &Console, visitor: &Visitor, data: &TenantPage) -> Response {
+    let tenant = &data.tenant.value;
     let may = visitor.may(AdminRole::Operator) && tenant.status != TenantStatus::Closed;
     let main = html! {
         p class="crumb" { a href="/console/tenants" { "Tenants" } }
@@ -78,25 +80,25 @@ fn page(console: &Console, visitor: &Visitor, seen: &TenantPage) -> Response {
             }
             section class="card w7" aria-labelledby="why" {
                 h2 id="why" { "Why it is on this shard" }
-                (arrival(console, seen))
-                (placement::why(&seen.explanation))
+                (arrival(console, data))
+                (placement::why(&data.explanation))
             }
             @if may {
                 section class="card" aria-labelledby="acts" {
                     h2 id="acts" { "Move, split, pin, suspend" }
                     (new_move::form(console, tenant))
                     div class="verbs" {
-                        (slicing::form(tenant))
-                        (placement::pin_form(console, visitor, &seen.tenant))
-                        (standing::forms(visitor, &seen.tenant))
+                        (split_merge::form(tenant))
+                        (placement::pin_form(console, visitor, &data.tenant))
+                        (tenant_status::forms(visitor, &data.tenant))
                     }
                 }
             }
             section class="card tight w7" aria-labelledby="keys" {
-                (keys::part(console, visitor, seen, may))
+                (keys::part(console, visitor, data, may))
             }
             section class="card w5" aria-labelledby="limits" {
-                (limits::part(visitor, &seen.tenant, may))
+                (limits::part(visitor, &data.tenant, may))
             }
             section class="card w7" aria-labelledby="load" {
                 h2 id="load" { "Load" }
@@ -108,14 +110,14 @@ fn page(console: &Console, visitor: &Visitor, seen: &TenantPage) -> Response {
             }
             section class="card tight" aria-labelledby="moves" {
                 h2 id="moves" { "Migrations" }
-                (moves::table(console, &seen.moves, "This tenant has never been moved."))
+                (moves::table(console, &data.moves, "This tenant has never been moved."))
             }
             section class="card tight" aria-labelledby="polls" {
                 div class="head" {
                     h2 id="polls" { "Polls" }
                     a class="small" href=(format!("/console/polls?tenant={}", tenant.tenant_id)) { "All polls of this tenant" }
                 }
-                (polls::table(console, &seen.polls, "This tenant has no polls."))
+                (polls::table(console, &data.polls, "This tenant has no polls."))
             }
         }
     };
@@ -124,8 +126,8 @@ fn page(console: &Console, visitor: &Visitor, seen: &TenantPage) -> Response {
 }
 
 /// The migration that brought the tenant to its current shard, and its reason.
-fn arrival(console: &Console, seen: &TenantPage) -> Markup {
-    let here = seen.tenant.value.slices.first();
+fn arrival(console: &Console, data: &TenantPage) -> Markup {
+    let here = data.tenant.value.slices.first();
     let came = |body: &&MigrationBody| {
         let moved = &body.migration.value;
         let there =
@@ -138,14 +140,14 @@ fn arrival(console: &Console, seen: &TenantPage) -> Markup {
             )
     };
     // Newest first.
-    let Some(body) = seen.moves.iter().find(came) else {
+    let Some(body) = data.moves.iter().find(came) else {
         return html! {};
     };
     let moved = &body.migration.value;
     let at = moved.figures.cut_over_at.unwrap_or(moved.requested_at);
     html! {
-        p { "Moved here from " (names::shard(&moved.from)) " " (moment(at, console.plane.now()))
-            " by migration " (names::migration(&moved.migration_id.to_string())) ", requested by " (moved.actor)
+        p { "Moved here from " (links::shard(&moved.from)) " " (moment(at, console.plane.now()))
+            " by migration " (links::migration(&moved.migration_id.to_string())) ", requested by " (moved.actor)
             @if let Some(reason) = &moved.reason { ": " (reason) } "." }
         br;
     }
@@ -181,14 +183,14 @@ fn identity(console: &Console, tenant: &Tenant) -> Markup {
             @if let Some(pin) = &tenant.pin {
                 dt { "Pinned" }
                 dd {
-                    "to " (names::shard(&pin.shard_id)) " by " (pin.actor) ", " (moment(pin.at, now))
+                    "to " (links::shard(&pin.shard_id)) " by " (pin.actor) ", " (moment(pin.at, now))
                     @if let Some(reason) = &pin.reason { ": " (reason) }
                 }
             }
             @for slice in &tenant.slices {
                 dt { @if tenant.slices.len() == 1 { "Route" } @else { "Slice " (slice.slice) } }
                 dd {
-                    (names::shard(&slice.shard_id)) ", epoch " (slice.epoch.0)
+                    (links::shard(&slice.shard_id)) ", epoch " (slice.epoch.0)
                     ", for " (span(u64::try_from(now.unix_ms() - slice.placed_at.unix_ms()).unwrap_or(0)))
                     @if let Some(moving) = &slice.moving {
                         " · " a href=(format!("/console/moves/{}", moving.migration_id)) { "moving to " (moving.to) }

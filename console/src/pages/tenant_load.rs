@@ -15,13 +15,13 @@ use ballast_domain::{Result, TenantId};
 use maud::{Markup, html};
 use serde_json::{Value, json};
 
-use super::{load, names};
+use super::{links, load};
 use crate::console::Console;
 use crate::fields::Fields;
 use crate::page::error::ErrorPage;
+use crate::page::format::{bytes, nothing, number, whole};
 use crate::page::layout::Page;
 use crate::page::part::PartOnly;
-use crate::page::words::{bytes, nothing, number, whole};
 use crate::session::Visitor;
 
 /// Days of usage shown.
@@ -40,16 +40,16 @@ pub(super) async fn charts(
     visitor: Visitor,
     alone: PartOnly,
     Path(id): Path<String>,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
     let plane = &console.plane;
-    let tenant = tenants::get(plane, &names::parse_path_id(&id)?)
+    let tenant = tenants::get(plane, &links::parse_path_id(&id)?)
         .await?
         .value;
     let part = match plane.load_monitor() {
         None => not_measured(),
         Some(load) => {
-            let stretch = load::time_range(&console, &asked)?;
+            let stretch = load::time_range(&console, &params)?;
             let now = load
                 .current_load(&tenant_filter(&tenant.tenant_id))
                 .tenants
@@ -62,7 +62,7 @@ pub(super) async fn charts(
                 }
                 None => None,
             };
-            let minutes = asked.optional("minutes")?.unwrap_or(60);
+            let minutes = params.optional("minutes")?.unwrap_or(60);
             html! {
                 (spans(&tenant.tenant_id, minutes))
                 (strip(now.as_ref()))
@@ -83,7 +83,7 @@ pub(super) async fn days(
     Path(id): Path<String>,
 ) -> Result<Response, ErrorPage> {
     let plane = &console.plane;
-    let id: TenantId = names::parse_path_id(&id)?;
+    let id: TenantId = links::parse_path_id(&id)?;
     tenants::get(plane, &id).await?;
     let part = match plane.load_monitor() {
         None => not_measured(),
@@ -99,7 +99,7 @@ pub(super) async fn days(
 }
 
 fn crumb(id: &TenantId) -> Markup {
-    html! { a href="/console/tenants" { "Tenants" } " / " (names::tenant(id)) }
+    html! { a href="/console/tenants" { "Tenants" } " / " (links::tenant(id)) }
 }
 
 fn not_measured() -> Markup {
@@ -226,14 +226,14 @@ fn series(labels: &[&str], times: &[i64], lines: Value) -> Value {
     })
 }
 
-fn usage_table(told: &UsageBody) -> Markup {
-    if told.rows.is_empty() {
+fn usage_table(body: &UsageBody) -> Markup {
+    if body.rows.is_empty() {
         return nothing(
             &format!("No usage is recorded for the last {DAYS} days."),
             &html! { "Each day with votes, queries or stored data gets a row." },
         );
     }
-    let priced = told.prices.as_object().is_some_and(|prices| {
+    let priced = body.prices.as_object().is_some_and(|prices| {
         let mut prices = prices.values().filter_map(Value::as_f64);
         prices.any(|price| price > 0.0)
     });
@@ -246,7 +246,7 @@ fn usage_table(told: &UsageBody) -> Markup {
                     @if priced { th class="num" { "Cost" } }
                 } }
                 tbody {
-                    @for row in told.rows.iter().rev() {
+                    @for row in body.rows.iter().rev() {
                         tr {
                             td class="nowrap" { (row.day) }
                             td class="num" { (number(whole(row.usage.votes))) }

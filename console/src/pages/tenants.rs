@@ -10,15 +10,15 @@ use ballast_domain::token::AdminRole;
 use ballast_domain::{Error, Result};
 use maud::{Markup, html};
 
-use super::names;
-use crate::act::FormSubmission;
+use super::links;
 use crate::console::Console;
 use crate::fields::Fields;
+use crate::form_submission::FormSubmission;
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form;
+use crate::page::format::{badge, moment, nothing};
 use crate::page::layout::Page;
-use crate::page::words::{badge, moment, nothing};
 use crate::session::Visitor;
 
 /// Tenants per page.
@@ -28,10 +28,10 @@ const PAGE: u32 = 50;
 pub(super) async fn list(
     State(console): State<Console>,
     visitor: Visitor,
-    asked: Fields,
+    params: Fields,
 ) -> Result<Response, ErrorPage> {
-    let filter = filter(&asked)?;
-    let after = asked.filled("after").map(str::to_owned);
+    let filter = filter(&params)?;
+    let after = params.filled("after").map(str::to_owned);
     let mut found = tenants::list(&console.plane, &filter, after, PAGE + 1).await?;
     let more = found.len() > PAGE as usize;
     found.truncate(PAGE as usize);
@@ -42,15 +42,15 @@ pub(super) async fn list(
     let main = html! {
         div class="head" { h1 { "Tenants" } }
         @if visitor.may(AdminRole::Operator) { (new(&visitor)) }
-        (search(&console, &asked))
+        (search(&console, &params))
         section class="card tight" {
-            (table(&console, &found, &asked))
+            (table(&console, &found, &params))
             div class="pager" {
-                @if asked.filled("after").is_some() {
-                    a class="button" href=(format!("/console/tenants?{}", asked.query_with("after", None))) { "First page" }
+                @if params.filled("after").is_some() {
+                    a class="button" href=(format!("/console/tenants?{}", params.query_with("after", None))) { "First page" }
                 }
                 @if let Some(next) = next {
-                    a class="button" rel="next" href=(format!("/console/tenants?{}", asked.query_with("after", Some(&next)))) { "Next page" }
+                    a class="button" rel="next" href=(format!("/console/tenants?{}", params.query_with("after", Some(&next)))) { "Next page" }
                 }
             }
         }
@@ -58,8 +58,8 @@ pub(super) async fn list(
     Ok(Page::new(&console, &visitor, "Tenants").show(&main))
 }
 
-fn filter(asked: &Fields) -> Result<TenantFilter> {
-    let status = match asked.filled("status") {
+fn filter(params: &Fields) -> Result<TenantFilter> {
+    let status = match params.filled("status") {
         None => None,
         Some("active") => Some(TenantStatus::Active),
         Some("suspended") => Some(TenantStatus::Suspended),
@@ -68,21 +68,21 @@ fn filter(asked: &Fields) -> Result<TenantFilter> {
     };
     Ok(TenantFilter {
         // Tenant IDs are lower case.
-        prefix: asked.filled("q").unwrap_or_default().to_lowercase(),
+        prefix: params.filled("q").unwrap_or_default().to_lowercase(),
         status,
-        region: asked.optional("region")?,
-        shard: asked.optional("shard")?,
+        region: params.optional("region")?,
+        shard: params.optional("shard")?,
     })
 }
 
-fn search(console: &Console, asked: &Fields) -> Markup {
+fn search(console: &Console, params: &Fields) -> Markup {
     let snapshot = console.plane.fleet().snapshot();
-    let chosen = |name: &str, value: &str| asked.filled(name) == Some(value);
+    let chosen = |name: &str, value: &str| params.filled(name) == Some(value);
     html! {
         form class="filter" method="get" action="/console/tenants" role="search" {
             div class="search" {
                 label for="q" { "ID begins with" }
-                input id="q" name="q" type="search" value=[asked.filled("q")] maxlength="64"
+                input id="q" name="q" type="search" value=[params.filled("q")] maxlength="64"
                     placeholder="acme" spellcheck="false" autocapitalize="none";
             }
             div {
@@ -118,18 +118,18 @@ fn search(console: &Console, asked: &Fields) -> Markup {
     }
 }
 
-fn table(console: &Console, found: &[Versioned<Tenant>], asked: &Fields) -> Markup {
+fn table(console: &Console, found: &[Versioned<Tenant>], params: &Fields) -> Markup {
     if found.is_empty() {
-        let looked_for = ["q", "shard", "region", "status"];
-        let narrowed = looked_for.iter().any(|name| asked.filled(name).is_some());
+        let filters = ["q", "shard", "region", "status"];
+        let is_filtered = filters.iter().any(|name| params.filled(name).is_some());
         return nothing(
-            if narrowed {
+            if is_filtered {
                 "No tenant matches."
             } else {
                 "There are no tenants yet."
             },
             &html! {
-                @if narrowed { a href="/console/tenants" { "Show all" } "." }
+                @if is_filtered { a href="/console/tenants" { "Show all" } "." }
                 @else { "Create one here, or with " code { "ballast tenant create acme" } "." }
             },
         );
@@ -145,7 +145,7 @@ fn table(console: &Console, found: &[Versioned<Tenant>], asked: &Fields) -> Mark
                 tbody {
                     @for Versioned { value: tenant, .. } in found {
                         tr {
-                            td { (names::tenant(&tenant.tenant_id)) }
+                            td { (links::tenant(&tenant.tenant_id)) }
                             td { bdi { (tenant.name) } }
                             td { (status(tenant.status)) }
                             td { (tenant.home_region) }
@@ -165,7 +165,7 @@ fn tenant_shards(tenant: &Tenant) -> Markup {
     html! {
         @for (number, slice) in tenant.slices.iter().enumerate().take(4) {
             @if number > 0 { ", " }
-            (names::shard(&slice.shard_id))
+            (links::shard(&slice.shard_id))
             @if let Some(moving) = &slice.moving {
                 " " (badge("info", &format!("moving to {}", moving.to)))
             }

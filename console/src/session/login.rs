@@ -11,9 +11,9 @@ use maud::{Markup, html};
 
 use super::visitor::{address, load_visitor};
 use super::{COOKIE, Purpose, Session, is_cross_site, safe_console_path, set_cookie};
-use crate::act::FormSubmission;
 use crate::console::Console;
 use crate::fields::Fields;
+use crate::form_submission::FormSubmission;
 use crate::page::error::ErrorPage;
 use crate::page::layout;
 
@@ -26,12 +26,12 @@ pub(crate) async fn login_page(
     request: Request,
 ) -> Result<Response, ErrorPage> {
     let (parts, _) = request.into_parts();
-    let asked = Fields::from_query(&parts.uri);
+    let query = Fields::from_query(&parts.uri);
     if load_visitor(&console, &parts).await?.is_some() {
-        return Ok(redirect_to(&next_page(&asked)));
+        return Ok(redirect_to(&next_page(&query)));
     }
-    let lost = asked.ticked("lost").then_some(LOST);
-    Ok(layout::outside("Log in", &form(&next_page(&asked), lost)).into_response())
+    let lost = query.ticked("lost").then_some(LOST);
+    Ok(layout::outside("Log in", &form(&next_page(&query), lost)).into_response())
 }
 
 /// Authenticates a token and sets the session cookie.
@@ -116,8 +116,8 @@ fn random_hex(entropy: &dyn Entropy) -> String {
 
 /// The page after login: one of the console's pages only.
 fn next_page(fields: &Fields) -> String {
-    let asked = fields.text("next").unwrap_or_default();
-    safe_console_path(asked).unwrap_or("/console").to_owned()
+    let query = fields.text("next").unwrap_or_default();
+    safe_console_path(query).unwrap_or("/console").to_owned()
 }
 
 fn redirect_to(path: &str) -> Response {

@@ -9,19 +9,19 @@
 //! seconds. The cookie survives a server restart. A logout deletes the cookie from the
 //! browser; the server rejects the session until the server restarts.
 
-mod attempts;
-mod enter;
+mod cipher;
 mod logged_out;
 mod login;
-mod seal;
+mod login_failures;
+mod login_link;
 mod visitor;
 
-pub(crate) use attempts::LoginFailures;
-pub(crate) use enter::enter;
-pub use enter::enter_path;
+pub(crate) use cipher::{Purpose, TokenCipher};
 pub(crate) use logged_out::LoggedOutSessions;
 pub(crate) use login::{login, login_page, logout};
-pub(crate) use seal::{Purpose, TokenCipher};
+pub(crate) use login_failures::LoginFailures;
+pub(crate) use login_link::enter;
+pub use login_link::enter_path;
 pub(crate) use visitor::{AccessDenied, Visitor, load_visitor};
 
 use axum::http::HeaderMap;
@@ -84,9 +84,9 @@ pub(crate) fn safe_console_path(path: &str) -> Option<&str> {
 
 /// The console page in the `Referer` header, if any.
 pub(crate) fn referring_page(headers: &HeaderMap) -> Option<String> {
-    let said = |name| headers.get(name).and_then(|value| value.to_str().ok());
-    let (_, rest) = said(header::REFERER)?.split_once("://")?;
-    let path = rest.strip_prefix(said(header::HOST)?)?;
+    let header_text = |name| headers.get(name).and_then(|value| value.to_str().ok());
+    let (_, rest) = header_text(header::REFERER)?.split_once("://")?;
+    let path = rest.strip_prefix(header_text(header::HOST)?)?;
     let path = path.split('#').next().unwrap_or(path);
     safe_console_path(path).map(str::to_owned)
 }
@@ -94,11 +94,11 @@ pub(crate) fn referring_page(headers: &HeaderMap) -> Option<String> {
 /// Whether the browser reports that a request comes from another site. Forms also carry a
 /// CSRF token.
 pub(crate) fn is_cross_site(headers: &HeaderMap) -> bool {
-    let said = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-    if said("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none")) {
+    let header_text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    if header_text("sec-fetch-site").is_some_and(|site| !matches!(site, "same-origin" | "none")) {
         return true;
     }
-    let (Some(origin), Some(host)) = (said("origin"), said("host")) else {
+    let (Some(origin), Some(host)) = (header_text("origin"), header_text("host")) else {
         return false;
     };
     let origin = origin.split_once("://").map_or(origin, |(_, host)| host);

@@ -1,4 +1,4 @@
-//! Passes over a small fleet: gaps, subjects that leave, rules that change.
+//! Passes over a small fleet: gaps, removed subjects, changed rules.
 
 use serde_json::json;
 
@@ -31,8 +31,8 @@ impl PassRun {
         }
     }
 
-    /// A step in which each shard has so many votes a second, half of them one
-    /// tenant's; a shard without a number is not measured.
+    /// A step with each shard's votes per second, half of them from one tenant; `None` for a
+    /// shard that is not measured.
     fn step(&mut self, votes: &[Option<f64>]) -> Vec<(String, String, HotspotTransition)> {
         let start = Timestamp::from_unix_ms(1_800_000_000_000 + self.step * 10_000);
         self.step += 1;

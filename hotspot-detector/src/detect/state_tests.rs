@@ -1,4 +1,4 @@
-//! Every transition, and what must hold for all of them.
+//! Tests of all state transitions and their invariants.
 
 use proptest::prelude::*;
 
@@ -20,7 +20,7 @@ fn timing(for_steps: u64, clear_steps: u64, cooldown_steps: u64) -> Timing {
     }
 }
 
-/// What was measured in the step that ends then.
+/// The interval of the step that ends at this time.
 fn to(step: u64) -> Interval {
     Interval {
         start: Timestamp::from_unix_ms(at(step).unix_ms() - STEP as i64),
@@ -28,7 +28,7 @@ fn to(step: u64) -> Interval {
     }
 }
 
-/// `1` hot, `0` over, `~` neither, `?` not measured, `x` nobody looked.
+/// `1` hot, `0` eased, `~` neither, `?` not measured, `x` no evaluation.
 fn run(script: &str, timing: &Timing) -> Vec<(u64, HotspotTransition)> {
     let mut state = RuleState::QUIET;
     let mut changes = Vec::new();
@@ -154,8 +154,8 @@ fn a_gap_neither_fires_nor_clears_and_does_not_count() {
         Some(&(6, HotspotTransition::Fired)),
         "the gap of two is left out"
     );
-    let nobody_looked = run("111xx11", &timing(3, 1, 0));
-    assert_eq!(nobody_looked, with_gap);
+    let not_evaluated = run("111xx11", &timing(3, 1, 0));
+    assert_eq!(not_evaluated, with_gap);
     assert_eq!(
         run("1111????????????????????", &timing(3, 1, 0)).last(),
         Some(&(3, HotspotTransition::Fired))
@@ -166,8 +166,8 @@ fn a_gap_neither_fires_nor_clears_and_does_not_count() {
     );
 }
 
-/// A record is thinned out with time: what it says of five minutes holds for
-/// five minutes, and no interval is a gap to the next one.
+/// Compacted records have long intervals: a five-minute interval counts as five minutes, and
+/// consecutive intervals have no gap.
 #[test]
 fn a_longer_interval_counts_for_its_own_length() {
     let minutes = |minute: i64, many: u64| Interval {
@@ -175,7 +175,7 @@ fn a_longer_interval_counts_for_its_own_length() {
         ms: many * 60_000,
     };
     let hot = |state, over| apply(state, over, Truth::True, Truth::False, &timing(30, 30, 0));
-    // One says more than a rule of less than its length asks for.
+    // One long interval fires a rule that needs less time than its length.
     let (state, change) = hot(RuleState::QUIET, minutes(0, 10));
     assert_eq!(change, Some(HotspotTransition::Fired));
     assert_eq!(state.since(), Some(Timestamp::from_unix_ms(10_000)));

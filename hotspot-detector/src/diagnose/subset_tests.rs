@@ -1,5 +1,5 @@
-//! Choices of slices: enough, no more than there is room for, and not dearer
-//! than a single slice that would do.
+//! Chosen sets of slices: sufficient, within the room of the targets, and not more expensive
+//! than a single sufficient slice.
 
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ const CAPACITY: Resources = Resources {
     concurrency: 0.0,
 };
 
-/// A history of shards, each with its slices: votes a second and bytes stored.
+/// A history of shards, each with its slices: votes per second and bytes stored.
 fn history(shards: &[Vec<(f64, f64)>]) -> LoadHistory {
     let mut history = LoadHistory::default();
     for step in 0..12 {

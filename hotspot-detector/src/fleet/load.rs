@@ -167,7 +167,7 @@ mod tests {
         };
         let made = generator(shape.clone());
         let votes = |hour| made.load(7, at(&shape, hour)).votes;
-        // Wednesday noon beside Wednesday midnight, and beside Sunday noon.
+        // Wednesday noon compared with Wednesday midnight and with Sunday noon.
         assert!(votes(3 * 24 + 14) > 1.5 * votes(3 * 24 + 2));
         assert!(votes(3 * 24 + 14) > 1.3 * votes(14));
         let hours = 0..1_000;

@@ -74,7 +74,7 @@ pub const MEASUREMENTS_MIN: usize = 8;
 /// The most measurements used: a year of hours.
 const MEASUREMENTS_MAX: usize = 8_760;
 
-/// One part in so many is held back to see how sure a forecast is,
+/// One part in this many is held back to measure the coverage of the forecast,
 const HELD_BACK: usize = 4;
 /// but no more than this many.
 const HELD_BACK_MAX: usize = 336;

@@ -1,4 +1,4 @@
-//! Forecasts of series whose continuation is known.
+//! Forecasts of generated series with a known continuation.
 
 use std::f64::consts::TAU;
 
@@ -12,7 +12,7 @@ use crate::resources::Dimension;
 const HOUR: i64 = 3_600;
 const FROM: Timestamp = Timestamp::from_unix_ms(1_794_787_200_000);
 
-/// A number in [-1, 1) that depends on the seed and the step.
+/// A pseudo-random number in [-1, 1) from the seed and the step.
 fn noise(seed: u64, step: usize) -> f64 {
     let mut x = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ (step as u64) << 17;
     x = (x ^ (x >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -20,7 +20,7 @@ fn noise(seed: u64, step: usize) -> f64 {
     (x >> 11) as f64 / (1u64 << 52) as f64 - 1.0
 }
 
-/// Grows by 1 a day, swings by 10 over the day and by 5 over the week.
+/// Grows by 1 per day, with a daily season of 10 and a weekly season of 5.
 fn truth(step: usize) -> f64 {
     let hours = step as f64;
     let day = 10.0 * (TAU * hours / 24.0).sin();
@@ -186,9 +186,12 @@ fn lanes_are_added_before_a_poll_opens() {
     let small = event(days, 5 * days, 100);
     let past = event(-5 * days, -1, 1_000_000);
     let found = preparations(&[large.clone(), small, past], &ready, FROM);
-    let told: Vec<_> = found.iter().map(|it| (it.lanes, it.widen_at)).collect();
+    let prepared: Vec<_> = found.iter().map(|it| (it.lanes, it.widen_at)).collect();
     let at = |seconds| FROM.plus_seconds(seconds);
-    assert_eq!(told, [(10, at(days - 3_600)), (20, at(2 * days - 3_600))]);
+    assert_eq!(
+        prepared,
+        [(10, at(days - 3_600)), (20, at(2 * days - 3_600))]
+    );
     // A poll of a minute has all its voters in it, and more than lanes can do.
     let brief = event(60, 120, 60_000_000);
     let found = preparations(&[brief], &ready, FROM);

@@ -272,7 +272,7 @@ fn why_not(why: &NoReliefReason) -> String {
             slices_are(*slices)
         ),
         NoReliefReason::Settling { slices, until } => format!(
-            "{} placed or moved recently and not moved again before {until}. Wait.",
+            "{} placed or moved recently and will not move before {until}. Wait.",
             slices_were(*slices)
         ),
         NoReliefReason::Frozen { slices, until } => format!(

@@ -74,7 +74,7 @@ mod tests {
         }
     }
 
-    /// As a record tells it: two shards, and slices of which nothing is known.
+    /// A fleet as reconstructed from a record: two shards, and slices without registry data.
     fn measured(names: &[&str]) -> FleetSnapshot {
         let capacity = Resources {
             votes: 100.0,

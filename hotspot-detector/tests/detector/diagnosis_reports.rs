@@ -71,7 +71,7 @@ fn reports_of_every_kind_of_finding() {
             .truths
             .iter()
             .map(|truth| (truth.cause, truth.cure))
-            .chain(scenario.told)
+            .chain(scenario.reported)
             .collect();
         for (cause, cure) in wanted {
             let finding = ScenarioRun::new(kind, 3).until(&none, |finding| {

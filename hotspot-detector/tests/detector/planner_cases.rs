@@ -246,7 +246,7 @@ fn moves_begin_in_windows_and_not_before_a_freeze_is_over() {
 }
 
 #[test]
-fn a_plan_of_few_moves_says_what_it_put_off() {
+fn a_size_limit_leaves_migrations_for_the_next_plan() {
     let mut shards = vec![shard(0), shard(1)];
     shards[0].record.state = ShardState::Draining;
     let slices = (0..5)

@@ -116,10 +116,10 @@ fn obeys_the_rules(
 fn reports_correct_loads(fleet: &FleetSnapshot, made: &Plan) -> Result<(), TestCaseError> {
     let (before, after) = (loads(fleet), loads(&made.applied_to(fleet)));
     let shards = shards(fleet);
-    for told in &made.shards {
+    for shard in &made.shards {
         for (said, counted) in [
-            (&told.before, &before[&told.shard_id]),
-            (&told.after, &after[&told.shard_id]),
+            (&shard.before, &before[&shard.shard_id]),
+            (&shard.after, &after[&shard.shard_id]),
         ] {
             prop_assert_eq!(said.slices, counted.1);
             for dimension in Dimension::ALL {
@@ -128,7 +128,7 @@ fn reports_correct_loads(fleet: &FleetSnapshot, made: &Plan) -> Result<(), TestC
             }
         }
     }
-    let told: BTreeSet<&ShardId> = made.shards.iter().map(|shard| &shard.shard_id).collect();
+    let reported: BTreeSet<&ShardId> = made.shards.iter().map(|shard| &shard.shard_id).collect();
     let excused: BTreeSet<&ShardId> = made.unhelped.iter().map(|shard| &shard.shard_id).collect();
     for (id, (load, count)) in &after {
         let (first, first_count) = &before[id];
@@ -136,7 +136,7 @@ fn reports_correct_loads(fleet: &FleetSnapshot, made: &Plan) -> Result<(), TestC
         prop_assert!(!over || excused.contains(id), "{} is over, unexcused", id);
         let was_over = is_over(shards[id], first, *first_count);
         prop_assert!(!over || was_over, "{} was not over", id);
-        prop_assert!(told.contains(id) || before[id] == after[id]);
+        prop_assert!(reported.contains(id) || before[id] == after[id]);
     }
     prop_assert!(made.unhelped.iter().all(|shard| !shard.why.is_empty()));
     prop_assert_eq!(made.totals.moves, made.moves.len());
@@ -303,7 +303,7 @@ proptest! {
 
     /// Where there is room, what must leave goes where placement would put it.
     #[test]
-    fn with_room_the_planner_says_what_placement_says(
+    fn with_room_the_planner_agrees_with_placement(
         on in prop::collection::vec(0usize..8, 1..20),
         weights in prop::collection::vec((0.5f64..4.0, any::<bool>()), 8),
     ) {
@@ -328,7 +328,7 @@ proptest! {
         prop_assert_eq!(made.moves.len(), leaving);
     }
 
-    /// With the shards that are said to be missing, nothing is over its limit.
+    /// After adding the missing shards, nothing is over its limit.
     #[test]
     fn the_shards_that_are_missing_are_the_ones_that_help(
         on in prop::collection::vec((0usize..4, 1.0f64..20.0, 1.0f64..20.0), 20..80),

@@ -89,7 +89,7 @@ fn a_new_shard_and_a_weight_draw_tenants_by_score_alone() {
     assert!(answer.plan.moves.iter().all(|step| step.to == shard_id(1)));
 }
 
-/// What is due without a change is not charged to it.
+/// Migrations that are due anyway are not attributed to the change.
 #[test]
 fn a_change_that_changes_nothing_moves_nothing_more() {
     // Placed by number, not as placement would have them.

@@ -36,7 +36,7 @@ pub(crate) struct Scenario {
     /// The expected cures; no others are allowed.
     pub(crate) truths: Vec<ExpectedFinding>,
     /// A finding that must be reported without a cure.
-    pub(crate) told: Option<(&'static str, &'static str)>,
+    pub(crate) reported: Option<(&'static str, &'static str)>,
     pub(crate) minutes: u64,
 }
 
@@ -89,7 +89,7 @@ impl ScenarioKind {
 
     pub(crate) fn make(self, seed: u64) -> Scenario {
         let mut world = SimulatedFleet::calm(seed.wrapping_mul(31).wrapping_add(self as u64));
-        let mut told = None;
+        let mut reported = None;
         let truths = match self {
             Self::AbusiveKey => vec![abusive_key(&mut world, 0)],
             Self::HotCounter => vec![hot_counter(&mut world)],
@@ -98,7 +98,7 @@ impl ScenarioKind {
             Self::WarmTenants => vec![warm(&mut world)],
             Self::FullFleet => vec![full(&mut world, None)],
             Self::Spike => {
-                told = Some(("spike", "wait"));
+                reported = Some(("spike", "wait"));
                 spike(&mut world);
                 Vec::new()
             }
@@ -113,7 +113,7 @@ impl ScenarioKind {
             }
             Self::FullRegion => vec![full(&mut world, Some("us"))],
             Self::SickShard => {
-                told = Some(("sick shard", "nothing"));
+                reported = Some(("sick shard", "nothing"));
                 let shard = world.some_shard();
                 world.shards[shard].sick = world.chance.between(0.9, 1.0);
                 Vec::new()
@@ -126,7 +126,7 @@ impl ScenarioKind {
                 vec![truth]
             }
             Self::OnePoll => {
-                told = Some(("hot tenant", "nothing"));
+                reported = Some(("hot tenant", "nothing"));
                 one_poll(&mut world);
                 Vec::new()
             }
@@ -143,7 +143,7 @@ impl ScenarioKind {
         Scenario {
             world,
             truths,
-            told,
+            reported,
             minutes,
         }
     }
@@ -168,7 +168,7 @@ fn abusive_key(world: &mut SimulatedFleet, shard: usize) -> ExpectedFinding {
     let tenant = world.some_tenant_on(shard);
     let capacity = world.shards[shard].capacity;
     let refused = world.chance.between(0.6, 0.99);
-    // What is accepted is a part of what the shard can do; the rest is refused.
+    // The accepted calls use a part of the shard's capacity; the rest is rejected.
     let accepted = capacity.queries * world.chance.between(0.2, 0.5);
     let flood = SimulatedFlood {
         tenant,

@@ -27,7 +27,7 @@ struct ScenarioOutcome {
     /// Every cure that was due, the first time it was.
     due: Vec<Finding>,
     /// Causes and cures that were reported without being due.
-    told: BTreeSet<(&'static str, &'static str)>,
+    reported: BTreeSet<(&'static str, &'static str)>,
     fired: usize,
     /// Findings that still ask for a cure at the end.
     left: usize,
@@ -82,7 +82,7 @@ fn play(scenario: &mut Scenario, is_closed: bool) -> ScenarioOutcome {
         for finding in findings {
             if !finding.is_due() {
                 outcome
-                    .told
+                    .reported
                     .insert((finding.cause.name(), finding.cure.name()));
                 continue;
             }
@@ -142,10 +142,10 @@ fn verdict(scenario: &Scenario, outcome: &ScenarioOutcome) -> (bool, String) {
         .due
         .iter()
         .filter(|finding| !scenario.truths.iter().any(|truth| truth.matches(finding)));
-    let is_told = scenario
-        .told
-        .is_none_or(|told| outcome.told.contains(&told));
-    let right = scenario.truths.iter().all(met) && extra.count() == 0 && is_told;
+    let is_reported = scenario
+        .reported
+        .is_none_or(|told| outcome.reported.contains(&told));
+    let right = scenario.truths.iter().all(met) && extra.count() == 0 && is_reported;
     let mut words: Vec<_> = outcome
         .due
         .iter()
@@ -154,7 +154,7 @@ fn verdict(scenario: &Scenario, outcome: &ScenarioOutcome) -> (bool, String) {
     words.sort();
     words.dedup();
     if words.is_empty() {
-        words.push(match (scenario.told, is_told) {
+        words.push(match (scenario.reported, is_reported) {
             (Some((cause, cure)), true) => format!("{cause}: {cure}"),
             _ => "no cure".to_owned(),
         });
@@ -262,7 +262,7 @@ fn no_tenant_is_split_beyond_the_most_slices() {
             true => assert_eq!(splits, [2]),
             false => {
                 assert_eq!(splits, [0; 0]);
-                assert!(outcome.told.contains(&("hot tenant", "nothing")));
+                assert!(outcome.reported.contains(&("hot tenant", "nothing")));
             }
         }
     }

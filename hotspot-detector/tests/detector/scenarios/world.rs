@@ -159,8 +159,7 @@ impl SimulatedFleet {
         world
     }
 
-    /// Adds so many tenants that together fill a shard so far, none of them
-    /// above a quarter of it.
+    /// Adds tenants that together fill a shard up to `fill`, none of them above a quarter of it.
     pub(crate) fn settle(&mut self, shard: usize, tenants: usize, fill: f64) {
         let weights: Vec<_> = (0..tenants)
             .map(|_| self.chance.between(0.4, 1.6))
@@ -172,8 +171,7 @@ impl SimulatedFleet {
         }
     }
 
-    /// Adds a tenant that uses this share of its shard, a little less in some
-    /// dimensions.
+    /// Adds a tenant that uses this share of its shard, slightly less in some dimensions.
     pub(crate) fn tenant(&mut self, shard: usize, share: f64) -> usize {
         let number = self.tenants.len();
         self.named += 1;

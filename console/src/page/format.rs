@@ -73,12 +73,12 @@ pub(crate) fn span(ms: u64) -> String {
 /// A relative time such as `5 min ago`, with the timestamp as its title.
 pub(crate) fn moment(at: Timestamp, now: Timestamp) -> Markup {
     let ms = now.unix_ms() - at.unix_ms();
-    let told = match u64::try_from(ms) {
+    let text = match u64::try_from(ms) {
         Ok(ago) if ago < 1_500 => "just now".to_owned(),
         Ok(ago) => format!("{} ago", coarse(ago)),
         Err(_) => format!("in {}", coarse(ms.unsigned_abs())),
     };
-    html! { time datetime=(at) title=(at) { (told) } }
+    html! { time datetime=(at) title=(at) { (text) } }
 }
 
 /// A duration in one unit.
@@ -221,11 +221,11 @@ mod tests {
     #[test]
     fn moments_are_relative_to_now() {
         let at = |ms| Timestamp::from_unix_ms(ms);
-        let told = |from, now| moment(at(from), at(now)).into_string();
-        assert!(told(0, 0).contains("just now"));
-        assert!(told(0, 60_000).contains("1 min ago"));
-        assert!(told(60_000, 0).contains("in 1 min"));
-        assert!(told(2_275_948_800_000, 0).contains("in 72 years"));
+        let relative = |from, now| moment(at(from), at(now)).into_string();
+        assert!(relative(0, 0).contains("just now"));
+        assert!(relative(0, 60_000).contains("1 min ago"));
+        assert!(relative(60_000, 0).contains("in 1 min"));
+        assert!(relative(2_275_948_800_000, 0).contains("in 72 years"));
     }
 
     #[test]

@@ -6,14 +6,14 @@ use ballast_domain::tenant::Tenant;
 use ballast_domain::{Error, Result, TenantId};
 use maud::{Markup, html};
 
-use super::deed::{OperatorForm, OperatorPreview};
-use super::names;
+use super::links;
+use super::operator_form::{OperatorForm, OperatorPreview};
 use crate::fields::Fields;
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::{hidden, reason};
+use crate::page::format::nothing;
 use crate::page::layout::Page;
-use crate::page::words::nothing;
 
 /// The form for the number of slices. It leads to a preview.
 pub(super) fn form(tenant: &Tenant) -> Markup {
@@ -103,10 +103,10 @@ fn steps(plan: &SlicingPlan) -> Markup {
         }
         ol {
             @for cut in &plan.cuts {
-                li { "on " (names::shard(&cut.shard_id)) ", in place: " (list(&cut.parents)) " → " (list(&cut.children)) }
+                li { "on " (links::shard(&cut.shard_id)) ", in place: " (list(&cut.parents)) " → " (list(&cut.children)) }
             }
             @for moved in &plan.moves {
-                li { "then slice " (moved.slice) " moves " (names::route(&moved.from, &moved.to)) }
+                li { "then slice " (moved.slice) " moves " (links::route(&moved.from, &moved.to)) }
             }
         }
     }

@@ -9,7 +9,7 @@ use ballast_domain::migration::{Migration, MigrationStage};
 use ballast_domain::{Result, ShardId, Timestamp};
 use maud::{Markup, html};
 
-use crate::page::words::{moment, number, progress};
+use crate::page::format::{moment, number, progress};
 
 /// Migrations read, newest first.
 const MIGRATIONS_READ: u32 = 500;
@@ -56,7 +56,7 @@ impl DrainProgress {
         began: Timestamp,
         moves: impl Iterator<Item = &'a Migration>,
     ) -> Self {
-        let mut told = Self {
+        let mut drained = Self {
             left,
             ..Self::default()
         };
@@ -65,15 +65,15 @@ impl DrainProgress {
                 continue;
             };
             let back = moved.asked.back.is_some();
-            told.gone += u64::from(moved.requested_at >= began && !back);
+            drained.gone += u64::from(moved.requested_at >= began && !back);
             if moved.stage == MigrationStage::CutOver && !back {
                 let window = i64::try_from(moved.terms.window_ms).unwrap_or(i64::MAX);
                 let end = Timestamp::from_unix_ms(cut_over.unix_ms().saturating_add(window));
-                told.copies += 1;
-                told.until = told.until.max(Some(end));
+                drained.copies += 1;
+                drained.until = drained.until.max(Some(end));
             }
         }
-        told
+        drained
     }
 
     pub(super) fn show(&self, now: Timestamp) -> Markup {
@@ -102,13 +102,13 @@ mod tests {
     #[test]
     fn shows_the_share_moved_and_the_copies_kept() {
         let at = Timestamp::from_unix_ms;
-        let told = DrainProgress {
+        let drained = DrainProgress {
             gone: 12,
             left: 28,
             copies: 9,
             until: Some(at(7_200_000)),
         };
-        let shown = told.show(at(0)).into_string();
+        let shown = drained.show(at(0)).into_string();
         assert!(shown.contains("12 of 40 tenants moved, 30 %"), "{shown}");
         assert!(shown.contains("keeps copies of 9") && shown.contains("in 2 h"));
         let nothing = DrainProgress::from_migrations(3, at(0), std::iter::empty());

@@ -7,7 +7,7 @@ use ballast_domain::tenant::{Tenant, TenantStatus};
 use ballast_domain::{Result, TenantId};
 use maud::{Markup, html};
 
-use super::deed::OperatorForm;
+use super::operator_form::OperatorForm;
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::ActionForm;

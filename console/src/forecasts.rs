@@ -120,18 +120,18 @@ impl ForecastCache {
 
 async fn compute_forecasts(console: Console) {
     let began = console.plane.now();
-    let told = outlook::show(&console.plane, DAYS).await;
-    if let Err(error) = &told {
+    let forecast = outlook::show(&console.plane, DAYS).await;
+    if let Err(error) = &forecast {
         tracing::debug!(%error, "forecast failed");
     }
-    let shards = told.as_ref().map(soonest).unwrap_or_default();
+    let shards = forecast.as_ref().map(soonest).unwrap_or_default();
     console.forecasts.store(shards, began, console.plane.now());
 }
 
 /// The dimension of each shard that is full first.
-fn soonest(told: &ForecastBody) -> BTreeMap<ShardId, FullForecast> {
+fn soonest(forecast: &ForecastBody) -> BTreeMap<ShardId, FullForecast> {
     let mut shards: BTreeMap<ShardId, FullForecast> = BTreeMap::new();
-    for outlook in &told.outlooks {
+    for outlook in &forecast.outlooks {
         let full = match outlook.full_in {
             Some(days) => {
                 let of = outlook.dimension.name();
@@ -139,16 +139,16 @@ fn soonest(told: &ForecastBody) -> BTreeMap<ShardId, FullForecast> {
             }
             None => FullForecast::Later,
         };
-        let held = shards
+        let soonest = shards
             .entry(outlook.shard_id.clone())
             .or_insert(FullForecast::Later);
-        let sooner = match (&full, &*held) {
+        let sooner = match (&full, &*soonest) {
             (FullForecast::In(one, ..), FullForecast::In(two, ..)) => one < two,
             (FullForecast::In(..), _) => true,
             _ => false,
         };
         if sooner {
-            *held = full;
+            *soonest = full;
         }
     }
     shards

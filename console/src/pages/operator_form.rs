@@ -6,10 +6,10 @@ use axum::http::request::Parts;
 use ballast_domain::token::AdminRole;
 use ballast_domain::{Error, ErrorCode, KeyId, Result, ShardId, TenantId};
 
-use super::names::parse_path_id;
-use crate::act::{FormRejection, FormSubmission};
+use super::links::parse_path_id;
 use crate::console::Console;
 use crate::fields::Fields;
+use crate::form_submission::{FormRejection, FormSubmission};
 use crate::session::Visitor;
 
 /// IDs that can be parsed from a path.

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use super::count::{FleetFigures, Heat, PreviousRound, ShardReading, count};
 use super::series::{RateSample, Series};
-use crate::page::words::whole;
+use crate::page::format::whole;
 
 /// The shortest interval between rounds.
 const EVERY: Duration = Duration::from_secs(1);
@@ -102,12 +102,12 @@ fn heats(plane: &ControlPlane) -> Vec<(ShardId, Heat)> {
         return Vec::new();
     };
     let heat = |(id, heat): (ShardId, ShardHeat)| {
-        let told = Heat {
+        let shard_heat = Heat {
             percent: whole(heat.heat * 100.0),
             fullest: heat.fullest,
             votes_max: whole(heat.votes_per_second_max),
         };
-        (id, told)
+        (id, shard_heat)
     };
     load.shard_heats().into_iter().map(heat).collect()
 }

@@ -47,9 +47,9 @@ impl Drop for StreamPermit {
             return;
         };
         let mut links = links.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(held) = links.get_mut(&id) {
-            *held -= 1;
-            if *held == 0 {
+        if let Some(open) = links.get_mut(&id) {
+            *open -= 1;
+            if *open == 0 {
                 links.remove(&id);
             }
         }
@@ -73,7 +73,7 @@ impl StreamLimits {
         let permit =
             permit.map_err(|_| limit_reached(PUBLIC_MAX, "shared results are live already"))?;
         let mut links = self.links.lock().unwrap_or_else(PoisonError::into_inner);
-        if links.get(link).is_some_and(|held| *held >= LINK_MAX) {
+        if links.get(link).is_some_and(|open| *open >= LINK_MAX) {
             return Err(limit_reached(LINK_MAX, "viewers use this link already"));
         }
         *links.entry(link.to_owned()).or_default() += 1;
