@@ -69,15 +69,9 @@ pub(super) async fn run(
         }
         wrong => wrong.map_err(to_task_error)?,
     };
-    let unequal = with_heartbeats(
-        context,
-        find_unequal_polls(&sides, &job, &token, &mut copied),
-    )
-    .await;
-    let unequal = unequal.map_err(to_task_error)?;
-    let mut polls: Vec<PollId> = wrong.iter().chain(&unequal).copied().collect();
-    polls.sort_unstable();
-    polls.dedup();
+    let unequal = find_unequal_polls(&sides, &job, &token, &mut copied);
+    let unequal = with_heartbeats(context, unequal).await;
+    let polls = merge_polls(&wrong, &unequal.map_err(to_task_error)?);
     if polls.is_empty() && files.is_empty() {
         let back = stream_back_start(&sides, &job)
             .await
@@ -96,6 +90,13 @@ pub(super) async fn run(
     };
     with_heartbeats(context, repair.repair(&polls, &files)).await?;
     report_repaired(steps, &migration, &to.0, &report, repairs).await
+}
+
+fn merge_polls(some: &[PollId], others: &[PollId]) -> Vec<PollId> {
+    let mut polls: Vec<PollId> = some.iter().chain(others).copied().collect();
+    polls.sort_unstable();
+    polls.dedup();
+    polls
 }
 
 /// Records that the target was wrong and is copied again.

@@ -50,7 +50,7 @@ pub enum GiveUpOutcome {
         /// Whether both sides had every acknowledged write.
         synced: bool,
     },
-    /// The migration is not in the window or on its way back.
+    /// The migration is neither in its window nor being reversed.
     NotApplicable,
 }
 

@@ -61,7 +61,7 @@ impl MigrationModel {
         if then.moving.is_none() {
             self.record_leftover(world, &before);
         }
-        self.breaks_record(&before, &mut then);
+        self.break_record(&before, &mut then);
         world.route = then;
         if is_giving_up(&before, &then) {
             world.left.abandonments = world.left.abandonments.saturating_sub(1);
@@ -102,9 +102,10 @@ impl MigrationModel {
         }
     }
 
-    /// A router has carried what it read from a shard to the other one, which takes
-    /// it only for the move that it is kept for; then all who wait are told. (The
-    /// router's own move is the copy's, or it is refused: so the copy's is tried.)
+    /// A router copies what it read from one shard to the other, which accepts rows only
+    /// for the migration that it keeps the copy for; then the router acknowledges the
+    /// writes that wait. (If the router knew another migration it would be refused, so
+    /// only the copy's own migration is tried.)
     pub(super) fn mirror(&self, world: &mut ModelWorld, shard: usize) {
         let rows = world.shards[shard].rows;
         let copy = &mut world.shards[1 - shard];
@@ -132,7 +133,8 @@ impl MigrationModel {
         }
     }
 
-    fn breaks_record(&self, before: &ModelRoute, then: &mut ModelRoute) {
+    /// Applies a broken rule to an update of the record.
+    fn break_record(&self, before: &ModelRoute, then: &mut ModelRoute) {
         match self.rule {
             BrokenRule::AbandonAtOldEpoch if then.gives_up() => then.epoch = before.epoch,
             BrokenRule::EpochReused if then.phase() == Some(ModelPhase::Aborting) => {
