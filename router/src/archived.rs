@@ -138,7 +138,7 @@ impl ArchivedPoll {
         &self,
         after: Option<VoterPrint>,
     ) -> ShardResult<Option<(VoterPrint, Vec<VoterRow>)>> {
-        read(self.reader.after(after, &self.key).await)
+        read(self.reader.rows_after(after, &self.key).await)
     }
 }
 

@@ -102,7 +102,7 @@ impl ArchiveReader {
 
     /// Returns the next rows after a voter, and the last one's fingerprint;
     /// `None` at the end.
-    pub async fn after(
+    pub async fn rows_after(
         &self,
         after: Option<VoterPrint>,
         key: &SliceKey,

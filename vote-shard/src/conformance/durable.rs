@@ -350,7 +350,7 @@ pub async fn no_answer_precedes_the_recut_it_depends_on<F: SyncGate>() {
     gate.release();
     assert_eq!(collect(changes).await, ["()"]);
     let after = collect(answers).await;
-    assert!(after[4].contains("Moved"), "{}", after[4]);
+    assert!(after[4].contains("NotOwner"), "{}", after[4]);
     assert_eq!(after[5], debug_text([counted(1)]));
 }
 

@@ -198,7 +198,7 @@ pub trait VoteShard: Send + Sync + 'static {
     ) -> ShardResult<()>;
 
     /// Refuses every write from now on. Returns after every write that was
-    /// admitted earlier has been committed or has failed. `at` carries the
+    /// admitted earlier has been committed or has failed. `fenced` carries the
     /// migration's fresh epoch.
     async fn seal(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
@@ -207,9 +207,10 @@ pub trait VoteShard: Send + Sync + 'static {
     /// stale.
     async fn unseal(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
-    /// Makes an imported slice append-only, for callers that know an older
-    /// epoch: `at` carries the epoch at which the source is sealed. What is
-    /// compared after this equals what the shard will own.
+    /// Marks an imported slice as ready: from now on rows are only added, since
+    /// discards by callers that know only an older epoch are refused. `fenced`
+    /// carries the epoch at which the source is sealed. So whatever is compared
+    /// after this is what the shard will own.
     async fn mark_ready(&self, fenced: &FencedSlice, token: &MigrationToken) -> ShardResult<()>;
 
     /// Becomes the owner of an imported slice.
@@ -220,7 +221,7 @@ pub trait VoteShard: Send + Sync + 'static {
 
     /// Removes up to `most` polls of a retired or half-imported slice with
     /// their rows, and returns how many are left. When none is left the slice
-    /// becomes Gone, at the epoch of `at` or the known one if that is higher,
+    /// becomes Gone, at the epoch of `fenced` or the known one if that is higher,
     /// which fences older commands that arrive late. A slice that never arrived
     /// becomes Gone too.
     async fn purge(
@@ -267,7 +268,7 @@ pub trait VoteShard: Send + Sync + 'static {
 
     /// Discards a poll of a slice that is Importing, or that this migration has
     /// retired, so that it can be copied again because the stored copy is
-    /// wrong. `at` carries the highest epoch that the caller knows: a caller
+    /// wrong. `fenced` carries the highest epoch that the caller knows: a caller
     /// that decided before the slice was marked ready is refused.
     async fn discard_poll(
         &self,

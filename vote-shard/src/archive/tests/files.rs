@@ -83,7 +83,7 @@ async fn stored(bytes: Vec<u8>, file: &ArchiveFile) -> Arc<FaultyStore> {
 /// Reads all rows, page by page.
 pub(super) async fn read(reader: &ArchiveReader) -> Result<Vec<VoterRow>, ArchiveError> {
     let (mut rows, mut after) = (Vec::new(), None);
-    while let Some((last, more)) = reader.after(after, &KEY).await? {
+    while let Some((last, more)) = reader.rows_after(after, &KEY).await? {
         rows.extend(more);
         after = Some(last);
     }
@@ -241,7 +241,7 @@ async fn a_large_poll_is_never_whole_in_memory() {
         .await
         .unwrap();
     let (mut read, mut after) = (0, None);
-    while let Some((last, more)) = reader.after(after, &KEY).await.unwrap() {
+    while let Some((last, more)) = reader.rows_after(after, &KEY).await.unwrap() {
         assert!(more.len() <= 16_384);
         assert_eq!(more, rows[read..read + more.len()]);
         read += more.len();

@@ -50,7 +50,7 @@ pub(super) async fn archived_rows(
     let key = shard.slice_key(&slice()).await.unwrap();
     let reader = ArchiveReader::open(archive, &file, poll).await.unwrap();
     let (mut rows, mut after) = (Vec::new(), None);
-    while let Some((last, more)) = reader.after(after, &key).await.unwrap() {
+    while let Some((last, more)) = reader.rows_after(after, &key).await.unwrap() {
         rows.extend(more);
         after = Some(last);
     }

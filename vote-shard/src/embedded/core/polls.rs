@@ -398,7 +398,10 @@ mod tests {
             assert_eq!(refused, BallotRefusal::TooManyPolls);
             let error = Error::from(ShardError::from(refused));
             assert_eq!(error.code(), ErrorCode::TooMany);
-            assert!(error.to_string().contains("polls, which is all"), "{error}");
+            assert!(
+                error.to_string().contains("polls, which is the limit"),
+                "{error}"
+            );
         }
         let unknown = core.poll(&slice(), poll(4).poll_id);
         assert_eq!(refusal(unknown), BallotRefusal::PollNotFound);

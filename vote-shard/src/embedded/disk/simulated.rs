@@ -55,7 +55,7 @@ struct DiskState {
     /// Syncs until one fails; `None`: never.
     fail_sync_in: Option<u32>,
     /// Free bytes; `None` for unlimited.
-    room: Option<u64>,
+    free_bytes: Option<u64>,
     /// Whether all changes fail.
     read_only: bool,
     /// Whether syncs wait, and how many are waiting.
@@ -187,8 +187,8 @@ impl SimulatedDisk {
     }
 
     /// Sets the free bytes; `None` for unlimited.
-    pub fn set_room(&self, bytes: Option<u64>) {
-        self.state().room = bytes;
+    pub fn set_free_bytes(&self, bytes: Option<u64>) {
+        self.state().free_bytes = bytes;
     }
 
     /// Makes every change fail, or work again, as when the operating system
@@ -386,11 +386,11 @@ impl DiskFile for SimulatedFile {
         let place = usize::try_from(place).map_err(io::Error::other)?;
         let end = place + bytes.len();
         let grown = end.saturating_sub(state.files[self.file].cached.len()) as u64;
-        if let Some(room) = &mut state.room {
-            if *room < grown {
+        if let Some(free_bytes) = &mut state.free_bytes {
+            if *free_bytes < grown {
                 return Err(io::ErrorKind::StorageFull.into());
             }
-            *room -= grown;
+            *free_bytes -= grown;
         }
         let file = &mut state.files[self.file];
         if file.cached.len() < end {
@@ -528,7 +528,7 @@ mod tests {
     #[test]
     fn a_full_disk_says_so() {
         let disk = SimulatedDisk::new(1);
-        disk.set_room(Some(10));
+        disk.set_free_bytes(Some(10));
         let mut file = disk.create("a", 8).unwrap();
         assert!(file.write_at(6, b"long").is_ok());
         let error = file.write_at(8, b"longer").unwrap_err();

@@ -88,14 +88,14 @@ impl EmbeddedShard {
         shard.threads.push(committer);
         let compactor = {
             let (shared, name) = (shard.shared.clone(), name.clone());
-            spawn_thread(format!("keep {name}"), move || {
+            spawn_thread(format!("compact {name}"), move || {
                 compactor::run(&shared, &options, &name);
             })?
         };
         shard.threads.insert(0, compactor);
         let spare_segments = {
             let shared = shard.shared.clone();
-            spawn_thread(format!("room {name}"), move || {
+            spawn_thread(format!("spare {name}"), move || {
                 spare_segments::run(&shared, &options, &name);
             })?
         };

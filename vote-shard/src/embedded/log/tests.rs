@@ -101,7 +101,7 @@ proptest! {
                     }
                 }
                 LogStep::FailSync(n) => disk.fail_sync(n),
-                LogStep::Room(bytes) => disk.set_room(Some(bytes)),
+                LogStep::Room(bytes) => disk.set_free_bytes(Some(bytes)),
                 LogStep::Forget(back) => {
                     let up_to = acknowledged.saturating_sub(back);
                     let _ = log.forget_up_to(up_to);
@@ -116,7 +116,7 @@ proptest! {
                 LogStep::Crash(crash) => {
                     drop(log);
                     disk.crash(crash);
-                    disk.set_room(None);
+                    disk.set_free_bytes(None);
                     // Retry a sync failure while opening, as the engine does.
                     let (reopened, groups) = match open_after(&disk, forgotten) {
                         Ok(opened) => opened,
@@ -201,12 +201,12 @@ fn a_full_disk_refuses_a_group_and_takes_the_next_when_there_is_room() {
     let disk = SimulatedDisk::new(1);
     let (mut log, _) = open(&disk).unwrap();
     log.append(&payload(1, 300)).unwrap();
-    disk.set_room(Some(100));
+    disk.set_free_bytes(Some(100));
     for _ in 0..3 {
         let full = log.append(&payload(2, 1_400));
         assert!(matches!(full, Err(LogError::NoSegment(_))), "{full:?}");
     }
-    disk.set_room(None);
+    disk.set_free_bytes(None);
     assert_eq!(log.append(&payload(2, 1_400)).unwrap(), 2);
     drop(log);
     disk.crash(Crash::PowerLost);
@@ -228,7 +228,7 @@ fn a_nearly_full_disk_gets_segments_as_small_as_need_be() {
     let (mut log, _) = open(&disk).unwrap();
     log.append(&payload(1, 300)).unwrap();
     // Not enough for a segment of 2,048 bytes.
-    disk.set_room(Some(1_500));
+    disk.set_free_bytes(Some(1_500));
     for n in 2..=4 {
         assert_eq!(log.append(&payload(n, 300)).unwrap(), n);
     }
@@ -239,10 +239,10 @@ fn a_nearly_full_disk_gets_segments_as_small_as_need_be() {
     // A start on such a disk needs little space, too.
     drop(log);
     disk.crash(Crash::PowerLost);
-    disk.set_room(Some(500));
+    disk.set_free_bytes(Some(500));
     let (mut log, groups) = open(&disk).unwrap();
     assert_eq!(groups.len(), 4);
-    disk.set_room(None);
+    disk.set_free_bytes(None);
     for n in 5..=9 {
         assert_eq!(log.append(&payload(n, 300)).unwrap(), n);
     }
@@ -263,7 +263,7 @@ fn the_next_segment_is_made_before_it_is_needed() {
     reader.make_spare(last, SMALL.segment_bytes).unwrap();
     assert_eq!(reader.needs_spare(), None, "there is a spare");
     // There is no space for another.
-    disk.set_room(Some(0));
+    disk.set_free_bytes(Some(0));
     for n in 2..=4 {
         assert_eq!(log.append(&payload(n, 300)).unwrap(), n);
     }
@@ -273,7 +273,7 @@ fn the_next_segment_is_made_before_it_is_needed() {
     assert_eq!(disk.list().unwrap().len(), 2, "the failed file is removed");
     drop(log);
     disk.crash(Crash::PowerLost);
-    disk.set_room(None);
+    disk.set_free_bytes(None);
     assert_eq!(open(&disk).unwrap().1.len(), 4);
 }
 

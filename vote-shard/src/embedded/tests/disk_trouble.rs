@@ -129,14 +129,14 @@ async fn votes_refused_by_a_full_disk_are_not_counted_later() {
     make_owner(&shard, &[poll(1)]).await;
     vote(&shard, "before").await.unwrap();
     shard.checkpoint().await.unwrap();
-    disk.set_room(Some(0));
+    disk.set_free_bytes(Some(0));
     let acknowledged = vote_until_refused(&shard).await;
-    assert_troubled(&shard, "make a segment: no storage space").await;
+    assert_troubled(&shard, "create a segment: no storage space").await;
     let read = touched.checkpoints();
     touched.more_attempts(3).await;
     assert_eq!(touched.checkpoints(), read, "nothing should be read");
     assert!(vote(&shard, "too early").await.is_err());
-    disk.set_room(None);
+    disk.set_free_bytes(None);
     // The refused voters may choose again.
     retry_until_available(|| vote(&shard, "after"))
         .await

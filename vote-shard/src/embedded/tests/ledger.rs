@@ -163,12 +163,12 @@ impl LedgerWorld {
             LedgerStep::Settle => {
                 self.disk.release_syncs();
                 self.join().await;
-                self.disk.set_room(None);
+                self.disk.set_free_bytes(None);
             }
             LedgerStep::Hold => self.disk.hold_syncs(),
             LedgerStep::Release => self.disk.release_syncs(),
             LedgerStep::FailSync(n) => self.disk.fail_sync(n),
-            LedgerStep::Room(bytes) => self.disk.set_room(Some(bytes)),
+            LedgerStep::Room(bytes) => self.disk.set_free_bytes(Some(bytes)),
             LedgerStep::StopIn(n) => self.disk.stop_in(n),
             LedgerStep::Tear(poll, ballots) => {
                 self.disk.hold_syncs();
@@ -271,7 +271,7 @@ impl LedgerWorld {
     async fn crash(&mut self, crash: Crash, again: Option<(u32, Crash)>) {
         let mut found = self.disk.after(crash);
         self.join().await;
-        found.set_room(None);
+        found.set_free_bytes(None);
         if let Some((n, crash)) = again {
             found.stop_in(n);
             // It may succeed, if there is less to do.
