@@ -28,8 +28,8 @@ pub(crate) enum FormRejection {
 impl IntoResponse for FormRejection {
     fn into_response(self) -> Response {
         match self {
-            Self::AccessDenied(turned) => turned.into_response(),
-            Self::ErrorPage(broken) => broken.into_response(),
+            Self::AccessDenied(denied) => denied.into_response(),
+            Self::ErrorPage(page) => page.into_response(),
         }
     }
 }

@@ -97,7 +97,7 @@ impl IntoResponse for AccessDenied {
         match self {
             Self::Login(next) => to_login(next, false),
             Self::LoginAfterLostForm(next) => to_login(next, true),
-            Self::ErrorPage(broken) => broken.into_response(),
+            Self::ErrorPage(page) => page.into_response(),
         }
     }
 }

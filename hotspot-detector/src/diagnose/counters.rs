@@ -45,14 +45,18 @@ pub(super) fn hot(
         let slice = fleet
             .history
             .slice(shard.history, slice, Window::Short, &shard.short);
-        too_hot(item, slice.map_or(0.0, |slice| slice.throttles), settings)
+        diagnose_hot_counter(item, slice.map_or(0.0, |slice| slice.throttles), settings)
     })
     .collect()
 }
 
 /// `turned_away`: the tenant's throttled calls per second. With more lanes they become
 /// votes.
-fn too_hot(item: &ItemWindow, turned_away: f64, settings: &DiagnosisSettings) -> CounterDiagnosis {
+fn diagnose_hot_counter(
+    item: &ItemWindow,
+    turned_away: f64,
+    settings: &DiagnosisSettings,
+) -> CounterDiagnosis {
     let from = lane_count(item);
     let demand = item.votes + turned_away;
     let wanted = (demand / (settings.lane_votes_max * settings.lane_level)).ceil();

@@ -3,7 +3,7 @@
 use super::cure::{Cure, HotspotCause};
 use super::facts::ShardFacts;
 use super::finding::Rejected;
-use super::round::ShardDiagnosis;
+use super::shard::ShardDiagnosis;
 use super::tenants::OverloadCase;
 use super::within_limits::{self, BearableLoad};
 use crate::detect::{Hotspot, HotspotSubject};
@@ -12,7 +12,7 @@ use crate::load::IoWait;
 
 impl ShardDiagnosis<'_> {
     /// Diagnoses hotspots of a shard that has room in every dimension.
-    pub(super) fn not_overloaded(
+    pub(super) fn diagnose_without_overload(
         &mut self,
         facts: &ShardFacts<'_>,
         hotspots: Vec<Hotspot>,
@@ -61,8 +61,8 @@ impl ShardDiagnosis<'_> {
         let mut rest = Vec::new();
         for hotspot in hotspots {
             match &hotspot.subject {
-                HotspotSubject::Slice { slice, .. } => match case.unfair(slice) {
-                    Some(answer) => self.push_diagnosis(vec![hotspot], answer),
+                HotspotSubject::Slice { slice, .. } => match case.diagnose_unfair_tenant(slice) {
+                    Some(diagnosis) => self.push_diagnosis(vec![hotspot], diagnosis),
                     None => {
                         let within_limits =
                             within_limits::tenant(self.fleet, self.name, facts, slice, settings);
@@ -138,7 +138,7 @@ impl ShardDiagnosis<'_> {
     ) {
         let Some(load) = load else {
             // The subject is no longer among the measurements.
-            self.passing(hotspots);
+            self.push_easing(hotspots);
             return;
         };
         let because = load.because;

@@ -9,8 +9,8 @@ use super::facts::MeasuredFleet;
 use super::finding::Finding;
 use super::memory::CureHistory;
 use super::region;
-use super::round::ShardDiagnosis;
 use super::settings::DiagnosisSettings;
+use super::shard::ShardDiagnosis;
 use crate::detect::Hotspot;
 use crate::load::LoadHistory;
 
@@ -48,7 +48,7 @@ pub fn diagnose(inputs: DiagnosisInputs<'_>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let mut full: BTreeMap<RegionId, Vec<(ShardId, Vec<Hotspot>)>> = BTreeMap::new();
     for (name, hotspots) in by_shard {
-        let mut round = ShardDiagnosis {
+        let mut diagnosis = ShardDiagnosis {
             inputs,
             fleet: &fleet,
             now,
@@ -56,13 +56,13 @@ pub fn diagnose(inputs: DiagnosisInputs<'_>) -> Vec<Finding> {
             findings: Vec::new(),
             throttled: Vec::new(),
         };
-        if let Some(rest) = round.shard(hotspots)
+        if let Some(rest) = diagnosis.diagnose_shard(hotspots)
             && let Some(facts) = fleet.shards.get(name)
         {
             let region = facts.history.region().clone();
             full.entry(region).or_default().push((name.clone(), rest));
         }
-        findings.append(&mut round.findings);
+        findings.append(&mut diagnosis.findings);
     }
     let is_full = |region: &RegionId| region::full(&fleet, region, inputs.settings.level).is_some();
     let whole_fleet = fleet

@@ -32,7 +32,7 @@ struct BusiestPoll {
 
 impl OverloadCase<'_> {
     /// Diagnoses the largest slice, if no shard of the region could hold it even alone.
-    pub(super) fn too_big(&self) -> Option<TenantDiagnosis> {
+    pub(super) fn diagnose_oversized_tenant(&self) -> Option<TenantDiagnosis> {
         let (dimension, _) = self.load.fill(self.capacity());
         let slices = self.fleet.slices(self.facts, dimension);
         let (slice, used) = slices.first()?;
@@ -41,7 +41,7 @@ impl OverloadCase<'_> {
         }
         let share = used.fill(self.capacity()).1;
         let mut evidence = vec![
-            self.level_now(dimension),
+            self.describe_level(dimension),
             format!(
                 "{slice} alone uses {} of the shard's capacity ({})",
                 percent(share),

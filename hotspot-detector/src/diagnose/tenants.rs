@@ -41,7 +41,7 @@ impl OverloadCase<'_> {
     }
 
     /// Diagnoses an overloaded shard: which tenants to move.
-    pub(super) fn too_full(&self) -> TenantDiagnosis {
+    pub(super) fn diagnose_overload(&self) -> TenantDiagnosis {
         let (dimension, _) = self.load.fill(self.capacity());
         let slices = self.fleet.slices(self.facts, dimension);
         let (candidates, mut rejected) = self.split_off_resting(&slices);
@@ -49,7 +49,7 @@ impl OverloadCase<'_> {
             .first()
             .filter(|(_, used)| self.is_dominant(used, dimension));
         let Some((slice, used)) = top else {
-            return self.several(dimension, &slices, &candidates, rejected);
+            return self.diagnose_several_tenants(dimension, &slices, &candidates, rejected);
         };
         let share = used.fill(self.capacity()).1;
         let cause = HotspotCause::HotTenant {
@@ -59,7 +59,7 @@ impl OverloadCase<'_> {
         };
         let of_use = used[dimension] / self.load[dimension].max(f64::MIN_POSITIVE);
         let evidence = vec![
-            self.level_now(dimension),
+            self.describe_level(dimension),
             format!(
                 "{} of that ({}) is used by {slice}",
                 percent(of_use.min(1.0)),
@@ -75,7 +75,7 @@ impl OverloadCase<'_> {
                 placed,
                 used: *used,
             };
-            return self.moving(cause, evidence, dimension, subset, rejected);
+            return self.propose_move(cause, evidence, dimension, subset, rejected);
         }
         if may_move {
             let because = format!("no shard of the region has room for {slice} at the moment");
@@ -91,8 +91,8 @@ impl OverloadCase<'_> {
             .collect();
         let from = (self.name, self.facts);
         match best(self.fleet, from, &self.load, &others, self.settings) {
-            Some(subset) => self.moving(cause, evidence, dimension, subset, rejected),
-            None => self.no_room(cause, evidence, rejected),
+            Some(subset) => self.propose_move(cause, evidence, dimension, subset, rejected),
+            None => self.diagnose_no_room(cause, evidence, rejected),
         }
     }
 
@@ -122,7 +122,7 @@ impl OverloadCase<'_> {
         of_use >= self.settings.dominant_share || !fits(used, self.capacity(), self.settings.level)
     }
 
-    fn several(
+    fn diagnose_several_tenants(
         &self,
         dimension: Dimension,
         slices: &[(SliceId, Resources)],
@@ -145,19 +145,19 @@ impl OverloadCase<'_> {
             dimension,
         };
         let evidence = vec![
-            self.level_now(dimension),
+            self.describe_level(dimension),
             format!("no single tenant is most of it: {}", list(&listed)),
         ];
         let from = (self.name, self.facts);
         match best(self.fleet, from, &self.load, candidates, self.settings) {
-            Some(subset) => self.moving(cause, evidence, dimension, subset, rejected),
-            None => self.no_room(cause, evidence, rejected),
+            Some(subset) => self.propose_move(cause, evidence, dimension, subset, rejected),
+            None => self.diagnose_no_room(cause, evidence, rejected),
         }
     }
 
     /// Diagnoses a tenant with more than its fair share of a shard that is not overloaded.
     /// `None` if its share is fair again.
-    pub(super) fn unfair(&self, slice: &SliceId) -> Option<TenantDiagnosis> {
+    pub(super) fn diagnose_unfair_tenant(&self, slice: &SliceId) -> Option<TenantDiagnosis> {
         let (dimension, _) = self.facts.short.fill()?;
         let slices = self.fleet.slices(self.facts, dimension);
         let (_, used) = slices.iter().find(|(name, _)| name == slice)?;
@@ -204,7 +204,7 @@ impl OverloadCase<'_> {
                 placed,
                 used: *used,
             };
-            return Some(self.moving(cause, evidence, dimension, subset, Vec::new()));
+            return Some(self.propose_move(cause, evidence, dimension, subset, Vec::new()));
         }
         let because = resting.unwrap_or_else(|| {
             format!(
@@ -228,7 +228,7 @@ impl OverloadCase<'_> {
         })
     }
 
-    fn moving(
+    fn propose_move(
         &self,
         cause: HotspotCause,
         mut evidence: Vec<String>,
@@ -303,7 +303,7 @@ impl OverloadCase<'_> {
 
     /// The region has enough room in total but not on one shard, or the tenants that would
     /// help were moved recently.
-    fn no_room(
+    fn diagnose_no_room(
         &self,
         cause: HotspotCause,
         evidence: Vec<String>,
@@ -380,7 +380,7 @@ impl OverloadCase<'_> {
         }
     }
 
-    pub(super) fn level_now(&self, dimension: Dimension) -> String {
+    pub(super) fn describe_level(&self, dimension: Dimension) -> String {
         let share = |used: &Resources| percent(used[dimension] / self.capacity()[dimension]);
         let now = share(&self.facts.short.used);
         let (name, what) = (self.name, dimension.name());

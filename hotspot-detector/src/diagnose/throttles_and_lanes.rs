@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 
 use super::facts::ShardFacts;
 use super::finding::{ExpectedEffect, Rejected};
-use super::round::ShardDiagnosis;
+use super::shard::ShardDiagnosis;
 use super::{counters, keys, within_limits};
 use crate::detect::{Hotspot, HotspotSubject};
 use crate::resources::{Dimension, Resources};
 
 impl ShardDiagnosis<'_> {
-    pub(super) fn flood(
+    pub(super) fn push_flood(
         &mut self,
         flood: keys::FloodingKey,
         before: (Dimension, f64),
@@ -42,7 +42,7 @@ impl ShardDiagnosis<'_> {
     }
 
     /// Records the findings about counters and returns the number of hot ones.
-    pub(super) fn counters(
+    pub(super) fn diagnose_counters(
         &mut self,
         facts: &ShardFacts<'_>,
         hotspots: Vec<Hotspot>,
@@ -62,7 +62,7 @@ impl ShardDiagnosis<'_> {
                 continue;
             }
             many += 1;
-            self.counter(counter, hotspots);
+            self.push_counter(counter, hotspots);
         }
         // Lanes belong to the poll: the first cool item stands for all its items. On a
         // nearly idle poll, uneven lanes do not matter, because they are about to go.
@@ -72,7 +72,7 @@ impl ShardDiagnosis<'_> {
             let is_idle = cooled.as_ref().is_some_and(|it| it.is_idle(settings));
             let skewed = counters::skewed(fleet, facts, &item).filter(|_| !is_idle);
             if let Some(counter) = skewed {
-                self.counter(counter, hotspots);
+                self.push_counter(counter, hotspots);
             } else if let Some(counter) = cooled {
                 let poll = (item.slice, item.poll);
                 let said = cool.entry(poll).or_insert_with(|| (counter, Vec::new()));
@@ -83,12 +83,16 @@ impl ShardDiagnosis<'_> {
             }
         }
         for (counter, hotspots) in cool.into_values() {
-            self.counter(counter, hotspots);
+            self.push_counter(counter, hotspots);
         }
         many
     }
 
-    pub(super) fn counter(&mut self, counter: counters::CounterDiagnosis, hotspots: Vec<Hotspot>) {
+    pub(super) fn push_counter(
+        &mut self,
+        counter: counters::CounterDiagnosis,
+        hotspots: Vec<Hotspot>,
+    ) {
         let (cause, cure) = (counter.cause, counter.cure);
         self.push(
             hotspots,

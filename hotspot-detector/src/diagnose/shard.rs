@@ -27,16 +27,16 @@ pub(super) struct ShardDiagnosis<'a> {
 
 impl ShardDiagnosis<'_> {
     /// Diagnoses the shard. Returns the hotspots that are caused by its full region.
-    pub(super) fn shard(&mut self, hotspots: Vec<Hotspot>) -> Option<Vec<Hotspot>> {
+    pub(super) fn diagnose_shard(&mut self, hotspots: Vec<Hotspot>) -> Option<Vec<Hotspot>> {
         let (easing, hotspots): (Vec<_>, Vec<_>) =
             hotspots.into_iter().partition(|hotspot| hotspot.is_easing);
-        self.passing(easing);
+        self.push_easing(easing);
         if hotspots.is_empty() {
             return None;
         }
         let fleet = self.fleet;
         let Some(facts) = fleet.shards.get(self.name).filter(|facts| facts.is_fresh) else {
-            self.unmeasured(hotspots);
+            self.push_unmeasured(hotspots);
             return None;
         };
         let is_item = |hotspot: &Hotspot| matches!(hotspot.subject, HotspotSubject::Item { .. });
@@ -48,18 +48,18 @@ impl ShardDiagnosis<'_> {
             for flood in floods {
                 let before = load.fill(facts.history.capacity());
                 load -= flood.used;
-                self.flood(flood, before, &load, facts);
+                self.push_flood(flood, before, &load, facts);
             }
             self.throttled = throttled;
         }
-        let counters = self.counters(facts, items, !loads.is_empty());
+        let counters = self.diagnose_counters(facts, items, !loads.is_empty());
         if loads.is_empty() {
             return None;
         }
-        self.load(facts, load, loads, counters > 0)
+        self.diagnose_load(facts, load, loads, counters > 0)
     }
 
-    pub(super) fn load(
+    pub(super) fn diagnose_load(
         &mut self,
         facts: &ShardFacts<'_>,
         load: Resources,
@@ -76,7 +76,7 @@ impl ShardDiagnosis<'_> {
                 first?.hotspots.extend(hotspots);
                 return None;
             }
-            self.not_overloaded(facts, hotspots, waits_are_explained);
+            self.diagnose_without_overload(facts, hotspots, waits_are_explained);
             return None;
         }
         let case = OverloadCase {
@@ -91,19 +91,19 @@ impl ShardDiagnosis<'_> {
         let region = facts.history.region();
         let full = region::full(self.fleet, region, settings.level)
             .filter(|_| self.fleet.unmeasured_in(region).is_none());
-        let answer = match (case.too_big(), full) {
-            (Some(answer), _) => answer,
-            (None, None) => case.too_full(),
+        let diagnosis = match (case.diagnose_oversized_tenant(), full) {
+            (Some(diagnosis), _) => diagnosis,
+            (None, None) => case.diagnose_overload(),
             (None, Some(full)) => {
                 let is_known = self.inputs.history.is_well_known(facts.history);
                 if full.fill_long > settings.level && is_known {
                     return Some(hotspots);
                 }
-                self.spike(facts, hotspots, None);
+                self.push_spike(facts, hotspots, None);
                 return None;
             }
         };
-        self.push_confirmed(facts, hotspots, answer);
+        self.push_confirmed(facts, hotspots, diagnosis);
         None
     }
 
@@ -113,10 +113,10 @@ impl ShardDiagnosis<'_> {
         &mut self,
         facts: &ShardFacts<'_>,
         hotspots: Vec<Hotspot>,
-        answer: TenantDiagnosis,
+        diagnosis: TenantDiagnosis,
     ) {
         let settings = self.inputs.settings;
-        let price_ms = match &answer.cure {
+        let price_ms = match &diagnosis.cure {
             Cure::Move { price_ms, .. } | Cure::Split { price_ms, .. } => *price_ms,
             _ => 0,
         };
@@ -124,16 +124,16 @@ impl ShardDiagnosis<'_> {
         let swings = match inputs.doubt(facts, settings) {
             Some(MoveDoubt::Spike(spike)) => {
                 let because = inputs.describe_spike(spike);
-                let cure = answer.cure.name();
+                let cure = diagnosis.cure.name();
                 let rejected = Rejected { cure, because };
-                self.spike(
+                self.push_spike(
                     facts,
                     hotspots,
-                    Some(rejected).filter(|_| answer.cure.acts()),
+                    Some(rejected).filter(|_| diagnosis.cure.acts()),
                 );
                 return;
             }
-            Some(MoveDoubt::Swings) if answer.cure.acts() => Some(CureDeferral {
+            Some(MoveDoubt::Swings) if diagnosis.cure.acts() => Some(CureDeferral {
                 because: inputs.describe_swings(settings),
                 until: None,
             }),
@@ -141,7 +141,7 @@ impl ShardDiagnosis<'_> {
         };
         let first_do = self.findings.iter().find(|finding| finding.cure.acts());
         let why_not = first_do
-            .filter(|_| answer.cure.moves_data())
+            .filter(|_| diagnosis.cure.moves_data())
             .map(|finding| CureDeferral {
                 because: format!(
                     "{} is tried first, because it moves no data",
@@ -149,7 +149,7 @@ impl ShardDiagnosis<'_> {
                 ),
                 until: None,
             });
-        self.push_diagnosis(hotspots, answer);
+        self.push_diagnosis(hotspots, diagnosis);
         if let Some(last) = self.findings.last_mut() {
             last.why_not = why_not.or(swings);
         }
@@ -172,7 +172,7 @@ impl ShardDiagnosis<'_> {
     }
 
     /// Records a hotspot that is too recent or too short to be worth a cure.
-    pub(super) fn spike(
+    pub(super) fn push_spike(
         &mut self,
         facts: &ShardFacts<'_>,
         hotspots: Vec<Hotspot>,
@@ -212,21 +212,25 @@ impl ShardDiagnosis<'_> {
         );
     }
 
-    pub(super) fn push_diagnosis(&mut self, hotspots: Vec<Hotspot>, mut answer: TenantDiagnosis) {
+    pub(super) fn push_diagnosis(
+        &mut self,
+        hotspots: Vec<Hotspot>,
+        mut diagnosis: TenantDiagnosis,
+    ) {
         // A throttled flooding key is not the cause, but worth mentioning.
         for key in &self.throttled {
-            answer.evidence.extend(key.evidence.iter().cloned());
+            diagnosis.evidence.extend(key.evidence.iter().cloned());
         }
         self.findings.push(Finding {
             at: self.now,
             shards: vec![self.name.clone()],
             hotspots,
-            cause: answer.cause,
-            evidence: answer.evidence,
-            cure: answer.cure,
-            expected: answer.expected,
-            otherwise: answer.otherwise,
-            rejected: answer.rejected,
+            cause: diagnosis.cause,
+            evidence: diagnosis.evidence,
+            cure: diagnosis.cure,
+            expected: diagnosis.expected,
+            otherwise: diagnosis.otherwise,
+            rejected: diagnosis.rejected,
             why_not: None,
         });
     }
@@ -254,7 +258,7 @@ impl ShardDiagnosis<'_> {
         });
     }
 
-    pub(super) fn passing(&mut self, hotspots: Vec<Hotspot>) {
+    pub(super) fn push_easing(&mut self, hotspots: Vec<Hotspot>) {
         if hotspots.is_empty() {
             return;
         }
@@ -272,7 +276,7 @@ impl ShardDiagnosis<'_> {
         );
     }
 
-    pub(super) fn unmeasured(&mut self, hotspots: Vec<Hotspot>) {
+    pub(super) fn push_unmeasured(&mut self, hotspots: Vec<Hotspot>) {
         self.push(
             hotspots,
             HotspotCause::Unexplained,
