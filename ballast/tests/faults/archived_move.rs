@@ -112,7 +112,7 @@ fn is_litter(file: &Path) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn closed_polls_are_the_same_wherever_they_are_and_whenever_the_process_dies() {
+async fn closed_polls_survive_moves_and_crashes() {
     let mut it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let mut polls = vec![closed(&app).await, closed(&app).await];
@@ -142,7 +142,7 @@ async fn closed_polls_are_the_same_wherever_they_are_and_whenever_the_process_di
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn closed_polls_are_the_same_in_the_window_and_after_a_reverse() {
+async fn closed_polls_survive_the_window_and_a_reverse() {
     let mut it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let mut polls = vec![closed(&app).await, closed(&app).await];

@@ -8,7 +8,7 @@ use crate::support::{Instance, InstanceOptions, eventually, text};
 
 /// Syncs fail where a file says so (a fault of the build for tests).
 #[tokio::test]
-async fn a_shard_that_is_away_is_said_to_be_away() {
+async fn unreachable_shards_are_shown_as_unreachable() {
     let it = Instance::with(InstanceOptions {
         env: vec![("BALLAST_FAULT".to_owned(), "sync-fails".to_owned())],
         config: Some("[router]\nhold_max = \"300ms\"\n".to_owned()),

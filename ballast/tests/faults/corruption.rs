@@ -97,7 +97,7 @@ impl Trial {
     }
 
     /// What was found on a shard names it, what is damaged, and what was done.
-    fn await_finding(ended: &Value, shard: &str, then: &str) {
+    fn assert_finding(ended: &Value, shard: &str, then: &str) {
         let findings = ended["findings"].as_array().unwrap();
         let told = findings.iter().any(|one| {
             one["shardID"] == shard
@@ -151,7 +151,7 @@ impl Trial {
 
     /// Something was found on a shard, and it names poll and voter, for those
     /// who look and nobody else.
-    async fn is_named(&mut self, ended: &Value, shard: &str, then: &str) {
+    async fn assert_reported(&mut self, ended: &Value, shard: &str, then: &str) {
         let findings = ended["findings"].as_array().unwrap();
         let named = findings.iter().any(|one| {
             let what = one["what"].as_str().unwrap();
@@ -173,7 +173,7 @@ impl Trial {
     }
 
     /// Every vote is there, as it was cast, and the tenant is on this shard.
-    async fn is_whole(&self, shard: &str, votes: usize) {
+    async fn assert_complete(&self, shard: &str, votes: usize) {
         let tenant = self.it.get("/tenants/acme").await;
         assert_eq!(tenant["slices"][0]["shardID"], shard);
         let newest = self.app.newest(&self.poll).await;
@@ -188,7 +188,7 @@ impl Trial {
 /// It rots while the rest is being copied: it is named, copied anew, and the
 /// move completes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_rots_before_the_cutover_is_named_and_copied_anew() {
+async fn rows_damaged_before_the_cutover_are_reported_and_copied_again() {
     let mut trial = Trial::with("[moves]\nbytes_per_second = 20000\n").await;
     trial.plant(&trial.to);
     let id = trial.begun(json!({"windowMs": 0})).await;
@@ -196,13 +196,13 @@ async fn a_row_that_rots_before_the_cutover_is_named_and_copied_anew() {
     assert_eq!(ended["status"], "completed", "{ended}");
     assert_eq!(ended["figures"]["repaired"], 1, "{ended}");
     let to = trial.to.clone();
-    trial.is_named(&ended, &to, "copied anew").await;
-    trial.is_whole(&to, VOTES).await;
+    trial.assert_reported(&ended, &to, "copied anew").await;
+    trial.assert_complete(&to, VOTES).await;
 }
 
 /// It rots again and again: there is no cutover.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_rots_again_is_never_cut_over_to() {
+async fn rows_damaged_repeatedly_prevent_the_cutover() {
     let mut trial = Trial::with("").await;
     // It is verified again and again, and never quiet enough.
     let id = trial.begun(json!({"maxPauseMs": 1})).await;
@@ -221,15 +221,15 @@ async fn a_row_that_rots_again_is_never_cut_over_to() {
     assert!(why.contains(VOTER) && why.contains(&trial.poll.id), "{why}");
     assert_eq!(ended["figures"]["cutOverAt"], Value::Null, "{ended}");
     let (from, to) = (trial.from.clone(), trial.to.clone());
-    trial.is_named(&ended, &to, "rolled back").await;
-    trial.is_whole(&from, VOTES).await;
+    trial.assert_reported(&ended, &to, "rolled back").await;
+    trial.assert_complete(&from, VOTES).await;
 }
 
 /// It rots on the new owner. A reader of results notices, long before the
 /// window ends; it is said which side is wrong, and the slice goes back by
 /// itself with what was voted since.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_rots_on_the_owner_is_noticed_by_readers_and_the_slice_goes_back() {
+async fn readers_detect_a_damaged_row_of_the_owner_and_the_slice_returns() {
     let mut trial = Trial::with("[router]\ndual_read_sample = 1\n").await;
     let id = trial.begun(json!({"windowMs": 3_600_000})).await;
     trial.in_window(&id).await;
@@ -250,13 +250,13 @@ async fn a_row_that_rots_on_the_owner_is_noticed_by_readers_and_the_slice_goes_b
         "{ended}"
     );
     let (from, to) = (trial.from.clone(), trial.to.clone());
-    trial.is_named(&ended, &to, "goes back").await;
-    trial.is_whole(&from, VOTES + 1).await;
+    trial.assert_reported(&ended, &to, "goes back").await;
+    trial.assert_complete(&from, VOTES + 1).await;
 }
 
 /// Nobody reads: then the scrub at the window's end notices.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_rots_on_the_owner_is_noticed_before_the_source_is_removed() {
+async fn the_scrub_detects_a_damaged_row_of_the_owner_before_cleanup() {
     let mut trial = Trial::with("").await;
     let id = trial.begun(json!({"windowMs": 3_600_000})).await;
     trial.in_window(&id).await;
@@ -265,14 +265,14 @@ async fn a_row_that_rots_on_the_owner_is_noticed_before_the_source_is_removed() 
     let ended = trial.over(&id).await;
     assert_eq!(ended["status"], "reversed", "{ended}");
     let (from, to) = (trial.from.clone(), trial.to.clone());
-    trial.is_named(&ended, &to, "goes back").await;
-    trial.is_whole(&from, VOTES).await;
+    trial.assert_reported(&ended, &to, "goes back").await;
+    trial.assert_complete(&from, VOTES).await;
 }
 
 /// It rots on the copy that was left behind: that is said, it is made right, and
 /// the move completes; or the slice goes back, but not before.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_row_that_rots_on_the_source_is_mended_before_anything_else() {
+async fn damaged_rows_of_the_source_are_repaired_first() {
     for (verb, status, then) in [
         ("complete", "completed", "copied anew"),
         ("reverse", "reversed", "before the slice returns"),
@@ -287,16 +287,16 @@ async fn a_row_that_rots_on_the_source_is_mended_before_anything_else() {
         let ended = trial.over(&id).await;
         assert_eq!(ended["status"], status, "{ended}");
         let (from, to) = (trial.from.clone(), trial.to.clone());
-        trial.is_named(&ended, &from, then).await;
+        trial.assert_reported(&ended, &from, then).await;
         let owner = if status == "completed" { &to } else { &from };
-        trial.is_whole(owner, VOTES + 1).await;
+        trial.assert_complete(owner, VOTES + 1).await;
     }
 }
 
 /// A sorted file of the target is damaged before the cutover: it is named, and what
 /// was in it is copied anew.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_file_of_the_target_is_named_and_copied_anew() {
+async fn a_damaged_file_of_the_target_is_reported_and_copied_again() {
     let trial = Trial::with("").await;
     let id = trial.begun(json!({"maxPauseMs": 1})).await;
     let put_off = |found: &Value| found["figures"]["putOff"] != 0;
@@ -304,20 +304,20 @@ async fn a_damaged_file_of_the_target_is_named_and_copied_anew() {
     trial.flip(&trial.to, "rows-", 200);
     let repaired = |found: &Value| found["figures"]["repaired"].as_u64() > Some(0);
     let shown = trial.until(&id, "repaired", repaired).await;
-    Trial::await_finding(&shown, &trial.to, "copied anew");
+    Trial::assert_finding(&shown, &trial.to, "copied anew");
     let before = shown["figures"]["putOff"].as_u64();
     let again = |found: &Value| found["figures"]["putOff"].as_u64() > before;
     trial.until(&id, "verified again", again).await;
     trial.ask(&id, "cancel").await;
     let ended = trial.over(&id).await;
     assert_eq!(ended["status"], "cancelled", "{ended}");
-    trial.is_whole(&trial.from, VOTES).await;
+    trial.assert_complete(&trial.from, VOTES).await;
 }
 
 /// The log of the target is damaged while the slice is copied: nothing can make that
 /// right, and the move ends at once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_log_of_the_target_ends_the_move() {
+async fn a_damaged_log_of_the_target_ends_the_migration() {
     let trial = Trial::with("[moves]\nbytes_per_second = 10000\n").await;
     let id = trial.begun(json!({"windowMs": 0})).await;
     let log = trial.files(&trial.to, "log-").pop().unwrap();
@@ -333,14 +333,14 @@ async fn a_damaged_log_of_the_target_ends_the_move() {
     trial.flip(&trial.to, "log-", 5_000);
     let ended = trial.over(&id).await;
     assert_eq!(ended["status"], "rolledBack", "{ended}");
-    Trial::await_finding(&ended, &trial.to, "rolled back");
-    trial.is_whole(&trial.from, VOTES).await;
+    Trial::assert_finding(&ended, &trial.to, "rolled back");
+    trial.assert_complete(&trial.from, VOTES).await;
 }
 
 /// A sorted file of the owner is damaged in the window. The scrub at its end notices,
 /// or whoever reads the poll before that; the slice goes back with every vote.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_file_of_the_owner_brings_the_slice_back() {
+async fn a_damaged_file_of_the_owner_returns_the_slice() {
     for (sync, somebody_reads) in [(false, false), (true, false), (false, true)] {
         let trial = Trial::with("[router]\nhold_max = \"300ms\"\n").await;
         let terms = json!({"windowMs": 3_600_000, "sync": sync});
@@ -358,15 +358,15 @@ async fn a_damaged_file_of_the_owner_brings_the_slice_back() {
         let ended = trial.over(&id).await;
         assert_eq!(ended["status"], "reversed", "{ended}");
         assert_eq!(ended["givenUp"], Value::Null, "{ended}");
-        Trial::await_finding(&ended, &trial.to, "goes back");
-        trial.is_whole(&trial.from, VOTES + 1).await;
+        Trial::assert_finding(&ended, &trial.to, "goes back");
+        trial.assert_complete(&trial.from, VOTES + 1).await;
     }
 }
 
 /// One of the copy that was left is: it is made anew, and then the move completes, or
 /// the slice goes back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_damaged_file_of_the_source_is_made_anew() {
+async fn a_damaged_file_of_the_source_is_rebuilt() {
     for (verb, status, then) in [
         ("complete", "completed", "copied anew"),
         ("reverse", "reversed", "before the slice returns"),
@@ -384,11 +384,11 @@ async fn a_damaged_file_of_the_source_is_made_anew() {
         trial.ask(&id, verb).await;
         let ended = trial.over(&id).await;
         assert_eq!(ended["status"], status, "{ended}");
-        Trial::await_finding(&ended, &trial.from, then);
+        Trial::assert_finding(&ended, &trial.from, then);
         let owner = match status {
             "completed" => &trial.to,
             _ => &trial.from,
         };
-        trial.is_whole(owner, VOTES + 1).await;
+        trial.assert_complete(owner, VOTES + 1).await;
     }
 }

@@ -134,7 +134,7 @@ impl Trouble {
     }
 
     /// A shard without any of the tenants.
-    async fn nobodys(&self) -> String {
+    async fn shard_without_tenants(&self) -> String {
         let instance = self.run.world.instance();
         let mut free: Vec<_> = (1..=SHARDS).map(|n| format!("shard-{n}")).collect();
         for tenant in crate::ledger::TENANTS {
@@ -145,7 +145,7 @@ impl Trouble {
     }
 
     /// Waits until `/readyz` names the shard, and nothing else.
-    async fn await_unready(&self) -> String {
+    async fn wait_until_unready(&self) -> String {
         let instance = self.run.world.instance();
         eventually("the shard says that it does not work", async || {
             let answer = instance.route("GET", "/readyz").try_send().await?;
@@ -161,7 +161,7 @@ impl Trouble {
     }
 
     /// What the tenants get while it lasts.
-    async fn nothing_is_acknowledged(&self) {
+    async fn assert_nothing_is_acknowledged(&self) {
         let shared = &self.run.shared;
         let polls = &shared.history.polls;
         let (ours, theirs) = (&shared.applications[0], &shared.applications[self.other]);
@@ -187,7 +187,7 @@ impl Trouble {
     }
 
     /// Votes of tenants elsewhere are counted.
-    async fn others_vote(&self) {
+    async fn assert_others_can_vote(&self) {
         let shared = &self.run.shared;
         let mut client = crate::ledger::clients::Client::new(shared, 0, 20_000 + self.other);
         for _ in 0..50 {
@@ -206,7 +206,7 @@ impl Trouble {
     }
 
     /// Waits until everything works again, without a restart.
-    async fn heals(&self) {
+    async fn wait_until_healthy(&self) {
         let instance = self.run.world.instance();
         eventually("everything works again", async || {
             let answer = instance.route("GET", "/readyz").try_send().await?;
@@ -216,7 +216,7 @@ impl Trouble {
     }
 
     /// Votes come in again, and at the end all of them are accounted for.
-    async fn ends_well(mut self) {
+    async fn end_without_findings(mut self) {
         self.run.await_votes().await;
         let report = self.run.end().await;
         assert!(report.findings.is_empty(), "{report:#?}");
@@ -239,13 +239,13 @@ fn a_full_disk_refuses_votes_until_there_is_room() {
             (answer.status == 503).then_some(())
         });
         told.await;
-        let told = trouble.await_unready().await;
+        let told = trouble.wait_until_unready().await;
         assert!(told.contains("No space left"), "{told}");
-        trouble.nothing_is_acknowledged().await;
-        trouble.others_vote().await;
+        trouble.assert_nothing_is_acknowledged().await;
+        trouble.assert_others_can_vote().await;
         std::fs::remove_file(&filler).unwrap();
-        trouble.heals().await;
-        trouble.ends_well().await;
+        trouble.wait_until_healthy().await;
+        trouble.end_without_findings().await;
     });
 }
 
@@ -259,7 +259,7 @@ fn a_move_to_a_full_disk_waits_for_room_and_loses_nothing() {
         let mut trouble = Trouble::prepared(&[]).await;
         trouble.run.await_votes().await;
         let instance = trouble.run.world.instance();
-        let target = trouble.nobodys().await;
+        let target = trouble.shard_without_tenants().await;
         let shards = trouble.run.world.data_dir().join("shards");
         let filler = shards.join(&target).join("filler");
         fill(&filler);
@@ -288,15 +288,15 @@ fn a_move_to_a_full_disk_waits_for_room_and_loses_nothing() {
             })
         })
         .await;
-        trouble.ends_well().await;
+        trouble.end_without_findings().await;
     });
 }
 
 /// The ledger takes `unavailable` for "who knows"; but what was refused for want
 /// of room was not written, so it must not be counted when there is room.
 #[test]
-fn a_stream_that_meets_a_full_disk_is_counted_as_it_was_told() {
-    if !is_inside("a_stream_that_meets_a_full_disk_is_counted_as_it_was_told") {
+fn a_stream_interrupted_by_a_full_disk_counts_as_answered() {
+    if !is_inside("a_stream_interrupted_by_a_full_disk_counts_as_answered") {
         return;
     }
     inside(async {
@@ -360,13 +360,13 @@ fn a_read_only_disk_keeps_one_shard_away_until_it_can_be_written() {
         trouble.run.shared.history.record_restart();
         let restarted = trouble.run.world.restart(Duration::ZERO).await;
         assert!(restarted.is_err(), "it cannot be ready at once");
-        let told = trouble.await_unready().await;
+        let told = trouble.wait_until_unready().await;
         assert!(told.contains("Read-only"), "{told}");
-        trouble.nothing_is_acknowledged().await;
-        trouble.others_vote().await;
+        trouble.assert_nothing_is_acknowledged().await;
+        trouble.assert_others_can_vote().await;
         mount(&["-o", "remount,bind,rw"], &trouble.shard.0);
-        trouble.heals().await;
-        trouble.ends_well().await;
+        trouble.wait_until_healthy().await;
+        trouble.end_without_findings().await;
     });
 }
 
@@ -384,10 +384,10 @@ fn a_failed_sync_acknowledges_nothing() {
         for killed in [false, true] {
             trouble.run.await_votes().await;
             std::fs::write(&switch, "").unwrap();
-            let told = trouble.await_unready().await;
+            let told = trouble.wait_until_unready().await;
             assert!(told.contains("the sync failed"), "{told}");
-            trouble.nothing_is_acknowledged().await;
-            trouble.others_vote().await;
+            trouble.assert_nothing_is_acknowledged().await;
+            trouble.assert_others_can_vote().await;
             if killed {
                 trouble.run.world.kill();
                 trouble.run.shared.history.record_kill();
@@ -396,9 +396,9 @@ fn a_failed_sync_acknowledges_nothing() {
             if killed {
                 assert!(trouble.run.kill_and_restart().await);
             }
-            trouble.heals().await;
+            trouble.wait_until_healthy().await;
         }
-        trouble.ends_well().await;
+        trouble.end_without_findings().await;
     });
 }
 

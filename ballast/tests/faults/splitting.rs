@@ -23,11 +23,11 @@ async fn ask(it: &Instance, verb: &str, body: Value) -> HttpAnswer {
 /// Asks for another number of slices, and waits until it is so.
 async fn cut(it: &Instance, verb: &str, body: Value) -> Value {
     ask(it, verb, body).await.expect(202);
-    settled(it).await
+    wait_until_cut(it).await
 }
 
 /// The tenant, once nothing is being cut.
-async fn settled(it: &Instance) -> Value {
+async fn wait_until_cut(it: &Instance) -> Value {
     eventually("the slices are cut", async || {
         let tenant = it.get("/tenants/acme").await;
         tenant["slicing"].is_null().then_some(tenant)
@@ -43,7 +43,7 @@ fn slices(tenant: &Value) -> Vec<(u64, String)> {
 }
 
 /// Waits until none of the tenant's slices moves.
-async fn at_rest(it: &Instance) -> Value {
+async fn wait_until_no_migrations(it: &Instance) -> Value {
     eventually("nothing moves", async || {
         let tenant = it.get("/tenants/acme").await;
         let open = it.get("/migrations?tenant=acme&open=true").await;
@@ -158,7 +158,7 @@ async fn exported(application: &Application, poll: &TestPoll) -> Vec<String> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_tenant_is_split_spread_and_joined_while_it_is_voted_on() {
+async fn a_tenant_is_split_spread_and_merged_under_load() {
     let it = Instance::start().await;
     let application = Arc::new(Application::create(&it, "acme").await);
     let polls = Arc::new(polls(&application).await);
@@ -181,7 +181,7 @@ async fn a_tenant_is_split_spread_and_joined_while_it_is_voted_on() {
     let body = json!({"toShardID": to, "slice": 2, "windowMs": 0});
     ask(&it, "move", body).await.expect(202);
     crowd.more(50).await;
-    at_rest(&it).await;
+    wait_until_no_migrations(&it).await;
     crowd.more(50).await;
     // Slices that are apart are not joined, and it says what to do.
     let problem = ask(&it, "merge", json!({}))
@@ -192,7 +192,7 @@ async fn a_tenant_is_split_spread_and_joined_while_it_is_voted_on() {
     let body = json!({"toShardID": home, "slice": 2, "windowMs": 0});
     ask(&it, "move", body).await.expect(202);
     crowd.more(50).await;
-    at_rest(&it).await;
+    wait_until_no_migrations(&it).await;
     let tenant = cut(&it, "merge", json!({})).await;
     assert_eq!(slices(&tenant), own(5..6));
     crowd.more(50).await;
@@ -242,7 +242,7 @@ async fn slices_that_belong_elsewhere_are_moved_there() {
     let crowd = VoterLoad::begin(&application, &polls);
     cut(&it, "split", json!({"into": 8})).await;
     crowd.more(50).await;
-    let tenant = at_rest(&it).await;
+    let tenant = wait_until_no_migrations(&it).await;
     let sent = crowd.end().await;
     assert_eq!(totals(&application, &polls).await, sent);
     let now = slices(&tenant);
@@ -319,7 +319,7 @@ async fn what_cannot_be_is_refused() {
     it.call("POST", &format!("/migrations/{id}/cancel"))
         .send()
         .await;
-    at_rest(&it).await;
+    wait_until_no_migrations(&it).await;
     cut(&it, "merge", json!({"into": 2})).await;
     let events = it.get("/events?limit=1000").await.to_string();
     for action in [
@@ -344,7 +344,7 @@ async fn run(it: &Instance, arguments: &[&str]) -> ProcessExit {
 }
 
 #[tokio::test]
-async fn operators_split_and_join_from_the_command_line() {
+async fn operators_split_and_merge_from_the_command_line() {
     let it = Instance::start().await;
     let application = Application::create(&it, "acme").await;
     application.poll(json!({})).await;
@@ -395,7 +395,7 @@ const PLACES: [&str; 10] = [
 ];
 
 #[tokio::test]
-async fn a_process_that_dies_in_the_middle_leaves_a_cut_to_the_next() {
+async fn a_cut_survives_a_crash_at_every_point() {
     for place in PLACES {
         dies_at(place).await;
     }

@@ -67,14 +67,14 @@ async fn a_backup_made_while_votes_arrive_holds_every_acknowledged_vote_once() {
     }
     run.stop_clients().await;
     for (backup, made, scope) in backups {
-        is_restored(&run, &backup, &made, scope, &mut random).await;
+        check_restored(&run, &backup, &made, scope, &mut random).await;
     }
     let report = run.end().await;
     assert!(report.findings.is_empty(), "{report:#?}");
 }
 
 /// Restores the backup and looks at all of it.
-async fn is_restored(
+async fn check_restored(
     run: &Run,
     backup: &Path,
     made: &Value,
@@ -110,12 +110,12 @@ async fn is_restored(
     let findings = shared.history.findings();
     assert!(findings.is_empty(), "{}", findings.join("\n"));
     assert_eq!(found, (sum(made, "voters"), sum(made, "votes")));
-    repeated(&shared.history, &applications, scope).await;
+    check_repeated_votes(&shared.history, &applications, scope).await;
 }
 
 /// A vote that was counted before the backup began, and is sent again where it
 /// was restored, gets its first answer; and it comes from a later epoch.
-async fn repeated(history: &History, applications: &[Application], scope: AuditScope) {
+async fn check_repeated_votes(history: &History, applications: &[Application], scope: AuditScope) {
     let poll = &history.polls[0];
     let counted: Vec<_> = poll
         .pages()
@@ -154,7 +154,10 @@ async fn a_half_restored_directory_is_not_started() {
         panic!("it started");
     };
     assert_eq!(ended.code, Some(1), "{ended:?}");
-    assert!(ended.stderr.contains("a restore did not finish"), "{ended:?}");
+    assert!(
+        ended.stderr.contains("a restore did not finish"),
+        "{ended:?}"
+    );
 }
 
 /// Brings the files of a registry from one directory to another.
@@ -172,7 +175,7 @@ fn bring_registry(from: &Path, to: &Path) {
 /// Somebody puts an old copy of the registry in its place: votes are refused, not
 /// taken where nobody finds them, until the newer one is back.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_old_registry_under_newer_shards_takes_no_votes_and_is_told() {
+async fn an_old_registry_under_newer_shards_accepts_no_votes_and_is_reported() {
     let mut it = Instance::with(InstanceOptions {
         config: Some("[router]\nhold_max = \"300ms\"\n".to_owned()),
         ..InstanceOptions::default()
@@ -235,7 +238,7 @@ async fn an_old_registry_under_newer_shards_takes_no_votes_and_is_told() {
 /// A shard need not be under the data directory; its files stay where they are,
 /// and its copy is in the backup.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_shard_elsewhere_is_copied_and_left_alone() {
+async fn a_shard_outside_the_data_directory_is_backed_up_unchanged() {
     let it = Instance::start().await;
     let elsewhere = tempfile::tempdir().unwrap();
     let directory = elsewhere.path().join("far");
@@ -265,7 +268,7 @@ async fn a_shard_elsewhere_is_copied_and_left_alone() {
 /// What a broken disk leaves is not taken for a shard without votes, and what
 /// a newer program wrote is not copied by this one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_taken_for_what_it_is_not() {
+async fn damaged_and_newer_directories_are_refused() {
     let refused = async |arguments: &[&str], paths: &[&Path]| {
         let mut command = ballast();
         let mut process = Process::spawn(command.args(arguments).args(paths));
@@ -290,7 +293,7 @@ async fn nothing_is_taken_for_what_it_is_not() {
 /// What ran when the backup was made does not go on in the restored world,
 /// where what it did since never happened; that it ran is still known.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_ran_is_known_and_does_not_go_on() {
+async fn executions_are_aborted_by_a_restore() {
     let it = Instance::start().await;
     let definition = serde_json::json!({"StartAt": "VoteRequest", "States": {"VoteRequest": {"Type": "Task",
         "Resource": "ballast:approval.waitForTaskToken", "End": true}}});

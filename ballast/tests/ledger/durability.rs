@@ -48,7 +48,7 @@ fn call(it: &Instance, create: &Create) -> Call {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_survives_kill_9() {
+async fn acknowledged_creates_survive_kill_9() {
     let long = std::env::var("BALLAST_TEST_LONG").is_ok_and(|value| value == "1");
     let rounds = if long { 30 } else { 3 };
     let mut it = Instance::start().await;
@@ -56,24 +56,28 @@ async fn what_was_acknowledged_survives_kill_9() {
     for round in 0..rounds {
         it.tenant(&anchor(round)).await;
         let creates = burst(round);
-        let answers = interrupted(&mut it, &creates, 60 + 110 * (round as u64 % 4)).await;
+        let answers = send_and_kill(&mut it, &creates, 60 + 110 * (round as u64 % 4)).await;
         it = it.restart().await;
         lost += answers.iter().filter(|answer| answer.is_none()).count();
         for (create, answer) in creates.iter().zip(&answers) {
             if let Some(answer) = answer {
                 assert_eq!(answer.status, 201, "{}: {}", create.name, answer.text);
-                is_as_answered(&it, create, &answer.body).await;
+                assert_stored_as_answered(&it, create, &answer.body).await;
             }
         }
-        nothing_is_by_half(&it).await;
-        sent_again(&it, round, &creates, &answers).await;
-        nothing_is_by_half(&it).await;
+        assert_nothing_is_partial(&it).await;
+        send_again(&it, round, &creates, &answers).await;
+        assert_nothing_is_partial(&it).await;
     }
     assert!(lost > 0, "no burst was interrupted: nothing was tested");
 }
 
 /// Sends all creates and kills the process in the middle.
-async fn interrupted(it: &mut Instance, creates: &[Create], after: u64) -> Vec<Option<HttpAnswer>> {
+async fn send_and_kill(
+    it: &mut Instance,
+    creates: &[Create],
+    after: u64,
+) -> Vec<Option<HttpAnswer>> {
     let before = it.newest_event().await;
     let calls: Vec<_> = creates
         .iter()
@@ -93,7 +97,7 @@ async fn interrupted(it: &mut Instance, creates: &[Create], after: u64) -> Vec<O
     sending.await.unwrap()
 }
 
-async fn is_as_answered(it: &Instance, create: &Create, answered: &Value) {
+async fn assert_stored_as_answered(it: &Instance, create: &Create, answered: &Value) {
     match create.path.as_str() {
         "/tenants" => {
             let shown = it.get(&format!("/tenants/{}", create.name)).await;
@@ -123,7 +127,7 @@ fn as_map(value: &Value) -> BTreeMap<String, Value> {
 
 /// Every tenant has its slice on a shard that exists, and what the shards
 /// count is what the tenants say.
-async fn nothing_is_by_half(it: &Instance) {
+async fn assert_nothing_is_partial(it: &Instance) {
     let tallies = it.slices_per_shard().await;
     let mut counted: BTreeMap<String, u64> = tallies.keys().map(|id| (id.clone(), 0)).collect();
     for tenant in it.all("/tenants").await {
@@ -141,7 +145,7 @@ async fn nothing_is_by_half(it: &Instance) {
 
 /// Sends every create again, twice: acknowledged ones are answered as before,
 /// lost ones happen once, whether they had been committed or not.
-async fn sent_again(
+async fn send_again(
     it: &Instance,
     round: usize,
     creates: &[Create],

@@ -83,7 +83,7 @@ mod histories {
     const COUNTED: VoteOutcome = VoteOutcome::Applied(None);
 
     #[test]
-    fn what_was_acknowledged_must_be_there() {
+    fn acknowledged_votes_must_be_present() {
         let counted = [step(0, 1, (1, 2), COUNTED)];
         assert!(explains(SINGLE, &counted, Some((&[0], 1))));
         assert!(!explains(SINGLE, &counted, None), "lost");
@@ -93,7 +93,7 @@ mod histories {
     }
 
     #[test]
-    fn what_was_refused_must_not_be_there() {
+    fn refused_votes_must_be_absent() {
         let refused = [
             step(0, 1, (1, 2), COUNTED),
             step(1, 2, (3, 4), VoteOutcome::AlreadyVoted),
@@ -105,7 +105,7 @@ mod histories {
     }
 
     #[test]
-    fn what_is_unknown_may_be_there_once_and_in_its_time() {
+    fn unanswered_votes_may_be_present_once_and_in_time() {
         let lost = [step(0, 1, (1, 9), VoteOutcome::Unknown)];
         assert!(explains(SINGLE, &lost, None));
         assert!(explains(SINGLE, &lost, Some((&[0], 1))));
@@ -135,7 +135,7 @@ mod histories {
     }
 
     #[test]
-    fn of_two_at_once_either_may_be_first() {
+    fn concurrent_votes_may_take_either_order() {
         let both = [
             step(0, 1, (1, 4), COUNTED),
             step(1, 2, (2, 3), VoteOutcome::AlreadyVoted),

@@ -29,7 +29,7 @@ async fn log_in(browser: &Chromium, it: &Instance, token: &str) {
 }
 
 /// Ten thousand tenants, a few of them with polls and votes.
-async fn crowded(it: &Instance, many: usize) {
+async fn create_tenants(it: &Instance, many: usize) {
     let (admin, token, http) = (it.admin.clone(), it.token.clone(), it.http().clone());
     run_concurrently(16, many, move |number| {
         let url = format!("{admin}/tenants");
@@ -40,17 +40,17 @@ async fn crowded(it: &Instance, many: usize) {
     .await;
 }
 
-async fn no_complaints(browser: &Chromium, about: &str) {
+async fn assert_no_console_errors(browser: &Chromium, about: &str) {
     let complaints = browser.console_errors().await;
     assert!(complaints.is_empty(), "{about}: {complaints:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: run scripts/test browser"]
-async fn an_operator_finds_reads_moves_reverses_and_rotates() {
+async fn an_operator_finds_moves_and_reverses_a_tenant_and_rotates_its_key() {
     assert!(IGNORED.contains("scripts/test"));
     let it = Instance::start().await;
-    crowded(&it, 10_000).await;
+    create_tenants(&it, 10_000).await;
     let app = Application::with_scopes(&it, "tenant-07777", &["vote", "read", "polls"]).await;
     let poll = app.poll(json!({ "title": "Lunch?" })).await;
     for voter in 0..50 {
@@ -124,7 +124,7 @@ async fn an_operator_finds_reads_moves_reverses_and_rotates() {
         it.get("/tenants/tenant-07777/placement").await["shardID"],
         from.as_str()
     );
-    no_complaints(&browser, "the move").await;
+    assert_no_console_errors(&browser, "the move").await;
 
     // Another one, to the end.
     browser
@@ -160,12 +160,12 @@ async fn an_operator_finds_reads_moves_reverses_and_rotates() {
         .await;
     browser.wait_for_text("API keys").await;
     assert!(!browser.source().await.contains(secret.as_str().unwrap()));
-    no_complaints(&browser, "the keys").await;
+    assert_no_console_errors(&browser, "the keys").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: run scripts/test browser"]
-async fn what_is_live_is_live_and_survives_a_kill() {
+async fn live_pages_update_and_survive_a_kill() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let poll = app.poll(json!({ "title": "Lunch?" })).await;
@@ -194,7 +194,7 @@ const IN_FOCUS: &str = "const hot = document.querySelector('#fleet-hot');
         return [row ?? '', here.getAttribute('href') ?? here.className];
     };";
 
-async fn has_a_vote(it: &Instance, tenant: &str) {
+async fn create_tenant_with_vote(it: &Instance, tenant: &str) {
     let app = Application::create(it, tenant).await;
     let poll = app.poll(json!({ "title": "Dinner?" })).await;
     app.vote(&poll, 0, "bob").await;
@@ -202,7 +202,7 @@ async fn has_a_vote(it: &Instance, tenant: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: run scripts/test browser"]
-async fn what_somebody_looks_at_stays_live_and_what_somebody_types_stays() {
+async fn live_updates_keep_focus_and_typed_text() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let poll = app.poll(json!({ "title": "Lunch?" })).await;
@@ -214,7 +214,7 @@ async fn what_somebody_looks_at_stays_live_and_what_somebody_types_stays() {
     // whatever order the rows are drawn. The last is a link that another row
     // has too: there are more tenants than shards.
     for number in 0..it.get("/shards").await["items"].as_array().unwrap().len() {
-        has_a_vote(&it, &format!("early-{number}")).await;
+        create_tenant_with_vote(&it, &format!("early-{number}")).await;
     }
     for (number, focused) in [
         "hot.querySelector('.scroll')",
@@ -233,7 +233,7 @@ async fn what_somebody_looks_at_stays_live_and_what_somebody_types_stays() {
         })
         .await;
         let later = format!("later-{number}");
-        has_a_vote(&it, &later).await;
+        create_tenant_with_vote(&it, &later).await;
         eventually("the tenant that came later", async || {
             let run = format!("{IN_FOCUS} return hot.textContent.includes(arguments[0]);");
             (browser.script(&run, json!([later])).await == true).then_some(())
@@ -282,12 +282,12 @@ async fn what_somebody_looks_at_stays_live_and_what_somebody_types_stays() {
     .await;
     let run = "return document.querySelector('#move-history details').open";
     assert_eq!(browser.script(run, json!([])).await, true);
-    no_complaints(&browser, "what is looked at").await;
+    assert_no_console_errors(&browser, "what is looked at").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: run scripts/test browser"]
-async fn whoever_is_logged_out_elsewhere_is_led_to_the_login() {
+async fn a_revoked_session_is_redirected_to_the_login() {
     let it = Instance::start().await;
     let (id, token) = it.new_token("viewer").await;
     let browser = Chromium::start().await;
@@ -303,7 +303,7 @@ async fn whoever_is_logged_out_elsewhere_is_led_to_the_login() {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: run scripts/test browser"]
-async fn a_session_that_is_over_leads_to_the_login_and_forms_cannot_be_forged() {
+async fn an_expired_session_is_redirected_and_forms_cannot_be_forged() {
     let config = "[console]\nsession = \"3s\"\n".to_owned();
     let it = Instance::with(InstanceOptions {
         config: Some(config),
@@ -348,7 +348,7 @@ async fn a_session_that_is_over_leads_to_the_login_and_forms_cannot_be_forged() 
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: run scripts/test browser"]
-async fn no_name_becomes_a_script() {
+async fn names_cannot_become_scripts() {
     let it = Instance::start().await;
     let evil =
         "<img src=x onerror=\"document.title='pwned'\"><script>document.title='pwned'</script>";
@@ -367,7 +367,7 @@ async fn no_name_becomes_a_script() {
         browser.find("main").await;
         let title = browser.script("return document.title", json!([])).await;
         assert_ne!(title, "pwned", "{path}");
-        no_complaints(&browser, path).await;
+        assert_no_console_errors(&browser, path).await;
     }
 }
 
@@ -403,9 +403,9 @@ fn pages(poll: &str, migration: &str) -> Vec<(&'static str, String)> {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "needs Chromium: run scripts/test browser"]
-async fn every_page_is_seen_and_found_accessible() {
+async fn every_page_is_accessible() {
     let it = Instance::start().await;
-    let (poll, migration) = furnished(&it).await;
+    let (poll, migration) = start_furnished_fleet(&it).await;
     let browser = Chromium::start().await;
     browser.resize(1280, 900).await;
     browser
@@ -489,13 +489,13 @@ async fn a_hotspot_is_read_and_its_plan_approved_and_judged() {
         findings.extend(inspect_page(&browser, name).await);
     }
     assert!(findings.is_empty(), "{findings:#?}");
-    no_complaints(&browser, "hotspots and plans").await;
+    assert_no_console_errors(&browser, "hotspots and plans").await;
     one.end().await;
     two.end().await;
 }
 
 /// A fleet with something of everything.
-async fn furnished(it: &Instance) -> (String, String) {
+async fn start_furnished_fleet(it: &Instance) -> (String, String) {
     let mut first = None;
     for number in 1..=40 {
         let id = format!("gala-{number:02}");

@@ -48,7 +48,7 @@ async fn find_shard(it: &Instance, tenant: &str) -> String {
 }
 
 /// Asks for a move of a tenant to the other of two shards.
-async fn asked_to_move(it: &Instance, tenant: &str, max_pause_ms: Option<u64>) -> String {
+async fn request_move(it: &Instance, tenant: &str, max_pause_ms: Option<u64>) -> String {
     let to = match find_shard(it, tenant).await.as_str() {
         "shard-1" => "shard-2",
         _ => "shard-1",
@@ -80,7 +80,7 @@ async fn cli(it: &Instance, args: &[&str]) -> crate::support::ProcessExit {
     Process::spawn(&mut command).wait_for_end().await
 }
 
-async fn is_moved(it: &Instance, id: &str) {
+async fn wait_until_moved(it: &Instance, id: &str) {
     within(PATIENCE, "the move is made", async || {
         let now = it.get(&format!("/migrations/{id}")).await;
         (now["status"] == "completed").then_some(())
@@ -89,7 +89,7 @@ async fn is_moved(it: &Instance, id: &str) {
 }
 
 #[tokio::test]
-async fn a_poll_that_is_awaited_gets_its_lanes_and_its_tenant_is_left_alone() {
+async fn a_large_scheduled_poll_gets_lanes_and_freezes_its_tenant() {
     let it = started("auto", "").await;
     it.tenant("acme").await;
     it.tenant("quiet").await;
@@ -108,31 +108,31 @@ async fn a_poll_that_is_awaited_gets_its_lanes_and_its_tenant_is_left_alone() {
     assert!(text(&plan["letter"]).contains("expects"), "{plan}");
     // A move of its tenant waits, and says for what.
     let shard = find_shard(&it, "acme").await;
-    let id = asked_to_move(&it, "acme", None).await;
+    let id = request_move(&it, "acme", None).await;
     let waits = waits_for(&it, &id, "frozen until").await;
     let why = text(&waits["waitingFor"]);
     assert!(why.contains("expects 30000000 voters"), "{why}");
     let why = cli(&it, &["hotspot", "why-not", &shard]).await;
     assert!(why.stdout.contains("acme: moves of its"), "{why:?}");
     // Others are moved as ever, and so is this one when somebody says so.
-    let other = asked_to_move(&it, "quiet", None).await;
-    is_moved(&it, &other).await;
+    let other = request_move(&it, "quiet", None).await;
+    wait_until_moved(&it, &other).await;
     let still = it.get(&format!("/migrations/{id}")).await;
     assert!(text(&still["waitingFor"]).contains("frozen"), "{still}");
     let approved = cli(&it, &["migration", "approve", &id]).await;
     assert_eq!(approved.code, Some(0), "{approved:?}");
-    is_moved(&it, &id).await;
+    wait_until_moved(&it, &id).await;
     assert_ne!(find_shard(&it, "acme").await, shard);
     assert_eq!(app.get(&poll.path("")).await["lanes"], 30);
 }
 
 #[tokio::test]
-async fn a_move_that_copies_already_does_not_cut_over_while_a_poll_is_near() {
+async fn a_running_migration_does_not_cut_over_near_a_scheduled_poll() {
     let it = started("observe", "").await;
     it.tenant("acme").await;
     let app = Application::with_scopes(&it, "acme", &["vote", "read", "polls"]).await;
     // No pause is as short as that: it copies, and waits.
-    let id = asked_to_move(&it, "acme", Some(1)).await;
+    let id = request_move(&it, "acme", Some(1)).await;
     waits_for(&it, &id, "quieter moment").await;
     app.poll(event()).await;
     let held = waits_for(&it, &id, "frozen until").await;
@@ -146,7 +146,7 @@ async fn a_move_that_copies_already_does_not_cut_over_while_a_poll_is_near() {
 }
 
 #[tokio::test]
-async fn lanes_are_proposed_once_and_small_polls_are_nothing_special() {
+async fn lanes_are_proposed_once_and_small_polls_are_ignored() {
     let it = started("propose", "[calendar]\naudience_min = 40000000\n").await;
     it.tenant("acme").await;
     let app = Application::with_scopes(&it, "acme", &["vote", "read", "polls"]).await;

@@ -22,7 +22,7 @@ const PAGES: [&str; 12] = [
 ];
 
 #[tokio::test]
-async fn nobody_gets_in_without_a_token_that_works() {
+async fn pages_require_a_valid_token() {
     let it = Instance::start().await;
     it.tenant("acme").await;
     let mut browser = Browser::new(&it);
@@ -52,7 +52,7 @@ async fn nobody_gets_in_without_a_token_that_works() {
 }
 
 #[tokio::test]
-async fn a_session_ends_with_its_token_its_time_or_its_logout() {
+async fn a_session_ends_with_its_token_expiry_or_logout() {
     let config = "[console]\nsession = \"2s\"\n".to_owned();
     let it = Instance::with(InstanceOptions {
         config: Some(config),
@@ -92,7 +92,7 @@ async fn a_session_ends_with_its_token_its_time_or_its_logout() {
 }
 
 #[tokio::test]
-async fn what_is_watched_live_ends_with_the_session() {
+async fn live_updates_end_with_the_session() {
     let config = "[console]\nsession = \"20s\"\n".to_owned();
     let it = Instance::with(InstanceOptions {
         config: Some(config),
@@ -146,12 +146,12 @@ async fn failed_logins_make_an_address_wait() {
         .expect(429);
     assert!(page.header("retry-after").parse::<u64>().unwrap() > 0);
     assert!(page.text.contains("Too many logins from your address"));
-    assert!(!page.text.contains("The tenant sends more"));
+    assert!(!page.text.contains("The tenant has exceeded a limit"));
     assert!(browser.cookie.is_none());
 }
 
 #[tokio::test]
-async fn pages_are_dressed_strictly() {
+async fn pages_have_strict_security_headers() {
     let it = Instance::start().await;
     it.tenant("acme").await;
     let mut browser = Browser::new(&it);
@@ -206,7 +206,7 @@ async fn pages_are_dressed_strictly() {
 }
 
 #[tokio::test]
-async fn over_https_the_cookie_never_goes_otherwise() {
+async fn over_https_the_cookie_is_secure() {
     let home = std::sync::Arc::new(tempfile::tempdir().unwrap());
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let (cert, key) = (home.path().join("cert.pem"), home.path().join("key.pem"));
@@ -268,7 +268,7 @@ async fn a_form_of_another_page_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_form_that_comes_too_late_is_said_to_be_lost() {
+async fn a_form_after_the_session_is_reported_as_lost() {
     let it = Instance::start().await;
     it.tenant("acme").await;
     let mut browser = Browser::new(&it);
@@ -289,7 +289,7 @@ async fn a_form_that_comes_too_late_is_said_to_be_lost() {
 }
 
 #[tokio::test]
-async fn errors_lead_on() {
+async fn error_pages_offer_a_next_step() {
     let it = Instance::start().await;
     it.tenant("acme").await;
     let mut browser = Browser::logged_in(&it, &it.token).await;
@@ -322,7 +322,7 @@ async fn errors_lead_on() {
 }
 
 #[tokio::test]
-async fn what_is_looked_for_is_found_or_said_not_to_be() {
+async fn searches_show_matches_or_say_that_there_are_none() {
     let it = Instance::start().await;
     it.tenant("acme").await;
     let mut browser = Browser::logged_in(&it, &it.token).await;
@@ -342,7 +342,7 @@ async fn what_is_looked_for_is_found_or_said_not_to_be() {
 }
 
 #[tokio::test]
-async fn each_role_sees_and_does_its_own() {
+async fn each_role_is_limited_to_its_pages_and_actions() {
     let it = Instance::start().await;
     it.tenant("acme").await;
     let (_, viewer) = it.new_token("viewer").await;
@@ -425,7 +425,7 @@ async fn names_cannot_become_markup() {
 }
 
 #[tokio::test]
-async fn without_a_console_there_is_none() {
+async fn a_disabled_console_is_not_served() {
     let config = "[console]\nenabled = false\n".to_owned();
     let it = Instance::with(InstanceOptions {
         config: Some(config),

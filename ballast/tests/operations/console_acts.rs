@@ -7,7 +7,7 @@ use crate::support::{Instance, InstanceOptions, eventually, text};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn what_is_done_is_in_the_audit_log_with_who_and_why() {
+async fn every_action_is_audited_with_actor_and_reason() {
     let it = Instance::start().await;
     let mut browser = Browser::logged_in(&it, &it.token).await;
     let tenant = [
@@ -187,7 +187,7 @@ async fn wait_for(it: &Instance, id: &str, is: impl Fn(&Value) -> bool) {
 }
 
 #[tokio::test]
-async fn a_story_goes_on_after_its_move() {
+async fn live_updates_continue_after_a_migration() {
     let home = std::sync::Arc::new(tempfile::tempdir().unwrap());
     let file = home.path().join("story.json");
     let tell = |words: &str, verdict: Value| {
@@ -229,7 +229,7 @@ async fn a_story_goes_on_after_its_move() {
 }
 
 #[tokio::test]
-async fn results_are_shared_by_a_link_and_nothing_else_is() {
+async fn a_share_link_shows_results_and_nothing_else() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let poll = app.poll(json!({ "title": "Lunch" })).await;
@@ -312,7 +312,7 @@ async fn results_are_shared_by_a_link_and_nothing_else_is() {
 }
 
 #[tokio::test]
-async fn events_are_filtered_and_taken_along() {
+async fn events_are_filtered_and_downloaded() {
     let it = Instance::start().await;
     it.tenant("acme").await;
     it.tenant("other").await;

@@ -5,7 +5,7 @@ use crate::support::pages::Browser;
 use crate::support::{text, within};
 
 #[tokio::test]
-async fn a_plan_is_read_and_approved_and_load_is_drawn_and_replayed() {
+async fn a_plan_is_approved_and_load_is_charted_and_replayed() {
     let it = started("propose").await;
     let (one, two, shard) = overload_one_shard(&it).await;
     let mut browser = Browser::logged_in(&it, &it.token).await;

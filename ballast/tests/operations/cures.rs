@@ -55,7 +55,7 @@ async fn plan_that(it: &Instance, does: &str) -> Option<Value> {
     plans.find(|plan| plan["does"] == does)
 }
 
-async fn nothing_is_hot(it: &Instance) {
+async fn wait_until_cool(it: &Instance) {
     within(PATIENCE, "nothing is hot", async || {
         let open = it.get("/hotspots?open=true").await;
         open["items"].as_array()?.is_empty().then_some(())
@@ -81,7 +81,7 @@ async fn a_tenant_that_is_too_big_for_any_shard_is_split() {
         (list_shards(&it, "acme").await.len() == 2).then_some(())
     })
     .await;
-    nothing_is_hot(&it).await;
+    wait_until_cool(&it).await;
     let id = text(&plan["planID"]);
     let done = within(PATIENCE, "the split is judged", async || {
         let plan = it.get(&format!("/plans/{id}")).await;
@@ -93,7 +93,7 @@ async fn a_tenant_that_is_too_big_for_any_shard_is_split() {
 }
 
 #[tokio::test]
-async fn a_full_fleet_gets_a_shard_at_once_and_it_is_filled() {
+async fn a_full_fleet_gets_a_shard_and_uses_it() {
     let it = started("", Vec::new()).await;
     let mut busy = Vec::new();
     for number in 0..3 {
@@ -113,7 +113,7 @@ async fn a_full_fleet_gets_a_shard_at_once_and_it_is_filled() {
         text(&plan["letter"]).contains("Add a shard to local"),
         "{plan}"
     );
-    nothing_is_hot(&it).await;
+    wait_until_cool(&it).await;
     let mut used = BTreeSet::new();
     for busy in &busy {
         used.extend(list_shards(&it, &busy.tenant).await);
@@ -132,7 +132,7 @@ async fn receive_hook(State(heard): State<ReceivedHooks>, body: String) {
 }
 
 #[tokio::test]
-async fn where_no_shard_can_be_made_somebody_is_asked_for_so_many() {
+async fn operators_are_asked_for_shards_that_ballast_cannot_create() {
     let heard = ReceivedHooks::default();
     let app = Router::new()
         .route("/hook", post(receive_hook))
@@ -177,10 +177,10 @@ async fn where_no_shard_can_be_made_somebody_is_asked_for_so_many() {
     command.args(["plan", "show", &id, "--url", &it.admin]);
     command.env("BALLAST_TOKEN", &it.token);
     let shown = Process::spawn(&mut command).wait_for_end().await;
-    assert!(shown.stdout.contains("1 shard more in far"), "{shown:?}");
+    assert!(shown.stdout.contains("1 more shard in far"), "{shown:?}");
     let why = it.get("/shards/far-1/why-not").await;
     assert!(
-        text(&why["answer"]).contains("waits for 1 shard more"),
+        text(&why["answer"]).contains("waits for 1 more shard"),
         "{why}"
     );
     // Somebody makes one, and the rest goes by itself.
@@ -193,7 +193,7 @@ async fn where_no_shard_can_be_made_somebody_is_asked_for_so_many() {
         (one != two).then_some(())
     })
     .await;
-    nothing_is_hot(&it).await;
+    wait_until_cool(&it).await;
     one.end().await;
     two.end().await;
 }

@@ -40,7 +40,7 @@ async fn the_hotspot_loop_cures_the_flash_crowd_and_no_vote_is_lost() {
 
 /// As a terminal does it: Ctrl-C is sent to the whole group.
 #[tokio::test]
-async fn whoever_stops_it_early_gets_a_count_and_nothing_is_left() {
+async fn an_interrupted_demo_counts_votes_and_cleans_up() {
     use std::os::unix::process::CommandExt as _;
     let temporary = tempfile::tempdir().unwrap();
     let mut command = ballast();
@@ -62,7 +62,7 @@ async fn whoever_stops_it_early_gets_a_count_and_nothing_is_left() {
 }
 
 #[tokio::test]
-async fn a_port_that_is_taken_is_told_in_plain_words() {
+async fn an_occupied_port_is_reported() {
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = taken.local_addr().unwrap().to_string();
     let mut command = ballast();

@@ -65,7 +65,7 @@ fn write(it: &Instance, name: &str, definition: &Value) {
 }
 
 /// Waits until a process has printed this.
-async fn printed(process: &Process, what: &str) {
+async fn wait_until_printed(process: &Process, what: &str) {
     eventually(what, async || process.stdout().contains(what).then_some(())).await;
 }
 
@@ -153,7 +153,7 @@ async fn a_workflow_is_deployed_started_and_read() {
 }
 
 #[tokio::test]
-async fn an_execution_is_watched_paused_and_answered() {
+async fn an_execution_is_watched_paused_and_signalled() {
     let it = Instance::start().await;
     write(&it, "approving.json", &approving());
     let work = "{\"seconds\": 0.2, \"units\": 40, \"unit\": \"rows\", \"failures\": 1}";
@@ -170,8 +170,8 @@ async fn an_execution_is_watched_paused_and_answered() {
     let mut watch = Process::spawn(&mut command(&it, &["execution", "watch", "approving:a"]));
     let mut json = ["execution", "watch", "approving:a", "--json"];
     let mut documents = Process::spawn(&mut command(&it, &json));
-    printed(&watch, "Ask: waits for a signal").await;
-    printed(&watch, "ballast execution signal approving:a --state Ask").await;
+    wait_until_printed(&watch, "Ask: waits for a signal").await;
+    wait_until_printed(&watch, "ballast execution signal approving:a --state Ask").await;
     let marked = ["workflow", "graph", "--execution", "approving:a"];
     let drawn = good(run(&it, &marked).await);
     assert!(drawn.contains("✓ Work (Task)"), "{drawn}");
@@ -179,11 +179,11 @@ async fn an_execution_is_watched_paused_and_answered() {
 
     let paused = good(run(&it, &["execution", "pause", "approving:a"]).await);
     assert!(paused.contains("RUNNING, paused"), "{paused}");
-    printed(&watch, " paused\n").await;
+    wait_until_printed(&watch, " paused\n").await;
     let why = ["--reason", "all are there"];
     let resumed = ["execution", "resume", "approving:a"];
     good(run(&it, &[resumed.as_slice(), &why].concat()).await);
-    printed(&watch, " resumed\n").await;
+    wait_until_printed(&watch, " resumed\n").await;
     let wrong = ["execution", "signal", "approving:a", "--state", "Work"];
     let wrong = run(&it, &wrong).await;
     assert_eq!(wrong.code, Some(1), "{wrong:?}");
@@ -218,7 +218,7 @@ async fn an_execution_is_watched_paused_and_answered() {
     ];
     good(run(&it, &second).await);
     let mut watch = Process::spawn(&mut command(&it, &["execution", "watch", "approving:b"]));
-    printed(&watch, "Ask: waits for a signal").await;
+    wait_until_printed(&watch, "Ask: waits for a signal").await;
     let no = [
         "execution",
         "signal",
@@ -237,7 +237,7 @@ async fn an_execution_is_watched_paused_and_answered() {
     good(run(&it, &third).await);
     json[2] = "approving:c";
     let mut documents = Process::spawn(&mut command(&it, &json));
-    printed(&documents, "awaitingCallback").await;
+    wait_until_printed(&documents, "awaitingCallback").await;
     let cancel = ["execution", "cancel", "approving:c", "--cause", "a mistake"];
     let told = good(run(&it, &cancel).await);
     assert!(told.contains("ABORTED"), "{told}");
@@ -259,7 +259,7 @@ async fn an_execution_is_watched_paused_and_answered() {
 }
 
 #[tokio::test]
-async fn a_watch_sees_an_execution_go_on_after_kill_9() {
+async fn a_watch_follows_an_execution_across_kill_9() {
     let mut it = Instance::start().await;
     write(&it, "choosing.json", &choosing());
     let start = [
@@ -274,7 +274,7 @@ async fn a_watch_sees_an_execution_go_on_after_kill_9() {
     let mut watch = Process::spawn(&mut command(&it, &[start.as_slice(), &input].concat()));
     let documents = ["execution", "watch", "choosing:one", "--json"];
     let mut silent = {
-        printed(&watch, "Rest: waits until").await;
+        wait_until_printed(&watch, "Rest: waits until").await;
         let same = ["execution", "start", "choosing", "--name", "one", "--wait"];
         Process::spawn(&mut command(&it, &[same.as_slice(), &input].concat()))
     };
@@ -283,9 +283,9 @@ async fn a_watch_sees_an_execution_go_on_after_kill_9() {
     })
     .await;
     let mut documents = Process::spawn(&mut command(&it, &documents));
-    printed(&documents, "\"Rest\"").await;
+    wait_until_printed(&documents, "\"Rest\"").await;
     it.kill9();
-    printed(&watch, "connection lost, reconnecting").await;
+    wait_until_printed(&watch, "connection lost, reconnecting").await;
     let it = it.restart().await;
     let documents = documents.wait_for_end().await;
     let lost = document(documents.stderr.lines().next().unwrap());
@@ -307,7 +307,7 @@ async fn a_watch_sees_an_execution_go_on_after_kill_9() {
 }
 
 #[tokio::test]
-async fn a_watch_outlives_a_restart_but_not_a_token_that_is_revoked() {
+async fn a_watch_survives_a_restart_but_not_a_revoked_token() {
     let mut it = Instance::start().await;
     write(&it, "approving.json", &approving());
     let start = ["execution", "start", "approving.json", "--name", "one"];
@@ -319,7 +319,7 @@ async fn a_watch_outlives_a_restart_but_not_a_token_that_is_revoked() {
     let mut impatient = command(&it, &watch);
     let mut impatient = Process::spawn(impatient.args(["--patience", "10ms"]));
     for process in [&watching, &viewing, &impatient] {
-        printed(process, "Ask: waits for a signal").await;
+        wait_until_printed(process, "Ask: waits for a signal").await;
     }
     // It is stopped in peace: the stream ends without a word.
     let revoked = ["token", "revoke", &token_id];
@@ -327,21 +327,21 @@ async fn a_watch_outlives_a_restart_but_not_a_token_that_is_revoked() {
     it.process().signal("TERM");
     it.process().wait_for_end().await;
     for process in [&watching, &viewing, &impatient] {
-        printed(process, "connection lost, reconnecting").await;
+        wait_until_printed(process, "connection lost, reconnecting").await;
     }
     assert_eq!(impatient.wait_for_end().await.code, Some(3));
     let it = it.restart().await;
     let refused = viewing.wait_for_end().await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
     assert!(refused.stderr.contains("credential"), "{refused:?}");
-    printed(&watching, "reconnected").await;
+    wait_until_printed(&watching, "reconnected").await;
     let yes = ["execution", "signal", "approving:one", "--output", "1"];
     good(run(&it, &yes).await);
     assert!(good(watching.wait_for_end().await).contains("SUCCEEDED"));
 }
 
 #[tokio::test]
-async fn without_an_instance_there_are_still_the_workflows_of_ballast() {
+async fn built_in_workflows_are_listed_without_an_instance() {
     let home = tempfile::tempdir().unwrap();
     let list = |url: Option<&str>| {
         let mut command = ballast();

@@ -55,7 +55,7 @@ async fn execution(it: &Instance, id: &str) -> Value {
 }
 
 #[tokio::test]
-async fn every_command_of_the_page_on_executions_works_as_it_stands() {
+async fn every_command_of_the_executions_page_works() {
     let it = Instance::start().await;
     let mut watches = Vec::new();
     let lines = commands();

@@ -25,7 +25,7 @@ async fn cli(it: &Instance, args: &[&str]) -> crate::support::ProcessExit {
     Process::spawn(&mut command).wait_for_end().await
 }
 
-async fn is_apart(it: &Instance, one: &BusyTenant, two: &BusyTenant) -> Option<()> {
+async fn are_apart(it: &Instance, one: &BusyTenant, two: &BusyTenant) -> Option<()> {
     let (one, two) = (
         find_shard(it, &one.tenant).await,
         find_shard(it, &two.tenant).await,
@@ -45,7 +45,7 @@ async fn in_auto_mode_a_hotspot_is_cured_and_judged_and_no_vote_is_lost() {
     assert_eq!(hotspot["shardIDs"], json!([shard]));
     assert!(text(&hotspot["letter"]).contains("Cause"), "{hotspot}");
     within(PATIENCE, "a tenant is moved", async || {
-        is_apart(&it, &one, &two).await
+        are_apart(&it, &one, &two).await
     })
     .await;
     let id = text(&hotspot["hotspotID"]);
@@ -82,7 +82,7 @@ async fn in_auto_mode_a_hotspot_is_cured_and_judged_and_no_vote_is_lost() {
 }
 
 #[tokio::test]
-async fn a_key_that_floods_its_shard_is_throttled_and_told_so() {
+async fn a_key_that_overloads_its_shard_is_throttled_and_informed() {
     let it = started("auto").await;
     let rules = RULES.replace("shard.votes > 50.0", "shard.errors > 0.5");
     let rules = rules.replace("shard.votes < 45.0", "shard.errors < 0.4");
@@ -105,7 +105,7 @@ async fn a_key_that_floods_its_shard_is_throttled_and_told_so() {
     })
     .await;
     assert!(
-        text(&refused.body["next"]).contains("flooded"),
+        text(&refused.body["next"]).contains("overloaded"),
         "{refused:?}"
     );
     let shown = it.get(&format!("/keys/{id}")).await;
@@ -142,12 +142,12 @@ for = "3s"
 "#;
 
 #[tokio::test]
-async fn a_hot_poll_gets_more_lanes_and_fewer_when_it_has_cooled() {
+async fn a_hot_poll_gets_more_lanes_and_fewer_after_cooling() {
     lanes_come_and_go(false).await;
 }
 
 #[tokio::test]
-async fn a_poll_that_cooled_while_the_process_was_dead_gets_fewer_lanes() {
+async fn a_poll_that_cooled_during_downtime_gets_fewer_lanes() {
     lanes_come_and_go(true).await;
 }
 
@@ -195,7 +195,7 @@ async fn lanes_come_and_go(dies: bool) {
 }
 
 #[tokio::test]
-async fn in_propose_mode_somebody_has_the_last_word() {
+async fn in_propose_mode_plans_wait_for_approval() {
     // What was rejected is proposed again only after a while.
     let mut it = started_with("propose", "rest = \"6s\"\n").await;
     let (one, two, shard) = overload_one_shard(&it).await;
@@ -261,14 +261,14 @@ async fn in_propose_mode_somebody_has_the_last_word() {
     let approved = cli(&it, &["plan", "approve", &second]).await;
     assert_eq!(approved.code, Some(0), "{approved:?}");
     within(PATIENCE, "a tenant is moved", async || {
-        is_apart(&it, &one, &two).await
+        are_apart(&it, &one, &two).await
     })
     .await;
     drop((one, two));
 }
 
 #[tokio::test]
-async fn observed_hotspots_are_told_and_left() {
+async fn in_observe_mode_hotspots_are_only_reported() {
     let it = started("observe").await;
     let (one, two, shard) = overload_one_shard(&it).await;
     let hotspot = within(PATIENCE, "a hotspot", async || {
@@ -341,7 +341,7 @@ async fn observed_hotspots_are_told_and_left() {
 }
 
 #[tokio::test]
-async fn wrong_rules_are_refused_and_the_old_ones_stay() {
+async fn invalid_rules_are_refused_and_the_old_ones_stay() {
     let mut it = started("observe").await;
     let wrong = RULES.replace("shard.votes > 50.0", "shard.vote > 50.0");
     fs::write(it.home().join("rules.toml"), &wrong).unwrap();

@@ -26,7 +26,7 @@ fn find<'a>(list: &'a Value, field: &str, id: &str) -> Option<&'a Value> {
 }
 
 #[tokio::test]
-async fn load_is_told_by_shard_and_tenant_now_and_later_and_after_a_kill() {
+async fn load_is_reported_by_shard_and_tenant_and_survives_a_kill() {
     let mut it = measured().await;
     let acme = Application::create(&it, "acme").await;
     let poll = acme.poll(json!({})).await;
@@ -116,7 +116,7 @@ fn votes(record: &str, shard: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn what_cannot_be_asked_is_refused_with_its_place() {
+async fn invalid_load_queries_are_refused_with_a_pointer() {
     let it = measured().await;
     for (query, place) in [
         ("history?step=1", "?step"),

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const VOTES: usize = 120;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_target_is_given_up_by_an_admin_and_told_plainly() {
+async fn an_admin_gives_up_a_lost_target_and_the_loss_is_reported() {
     let mut it = Instance::start().await;
     let application = Application::create(&it, "acme").await;
     let poll = application.poll(json!({})).await;

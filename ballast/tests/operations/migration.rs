@@ -89,7 +89,7 @@ async fn total(application: &Application, poll: &TestPoll) -> u64 {
 }
 
 #[tokio::test]
-async fn a_move_is_asked_for_followed_and_certified() {
+async fn a_migration_is_requested_followed_and_certified() {
     let it = Instance::start().await;
     let (application, poll) = voted(&it, "acme", 200).await;
     let from = find_shard(&it, "acme").await;
@@ -177,7 +177,7 @@ async fn what_cannot_be_is_refused() {
 }
 
 #[tokio::test]
-async fn a_repeated_request_is_the_same_move() {
+async fn a_repeated_request_returns_the_same_migration() {
     let it = Instance::start().await;
     voted(&it, "acme", 10).await;
     let [to, other] = elsewhere(&it, "acme").await;
@@ -199,7 +199,7 @@ async fn a_repeated_request_is_the_same_move() {
 }
 
 #[tokio::test]
-async fn moves_are_listed_newest_first_page_by_page() {
+async fn migrations_are_listed_newest_first_in_pages() {
     let it = Instance::start().await;
     it.tenant("acme").await;
     it.tenant("other").await;
@@ -249,7 +249,7 @@ async fn moves_are_listed_newest_first_page_by_page() {
 }
 
 #[tokio::test]
-async fn a_move_waits_for_whom_it_must_and_can_be_called_off() {
+async fn a_migration_waits_for_approval_and_can_be_cancelled() {
     let options = InstanceOptions {
         config: Some("[moves]\napproval_above_rows = 5\n".to_owned()),
         ..InstanceOptions::default()
@@ -288,7 +288,7 @@ async fn a_move_waits_for_whom_it_must_and_can_be_called_off() {
 }
 
 #[tokio::test]
-async fn the_command_line_moves_follows_and_verifies() {
+async fn a_migration_is_managed_from_the_command_line() {
     let it = Instance::start().await;
     voted(&it, "acme", 50).await;
     let here = find_shard(&it, "acme").await;
@@ -375,7 +375,7 @@ async fn the_command_line_moves_follows_and_verifies() {
 }
 
 #[tokio::test]
-async fn a_watch_and_a_move_outlive_kill_9() {
+async fn a_watch_and_a_migration_survive_kill_9() {
     let mut it = Instance::start().await;
     voted(&it, "acme", 50).await;
     let [to, _] = elsewhere(&it, "acme").await;
@@ -402,7 +402,7 @@ async fn a_watch_and_a_move_outlive_kill_9() {
 /// Whoever drains a shard again does it on other terms: those hold from then
 /// on, and what the first one left is not done twice.
 #[tokio::test]
-async fn a_second_drain_takes_the_place_of_the_first() {
+async fn a_second_drain_replaces_the_first() {
     let it = Instance::start().await;
     for n in 0..6 {
         it.tenant(&format!("tenant-{n}")).await;
@@ -448,7 +448,7 @@ async fn a_second_drain_takes_the_place_of_the_first() {
 
 /// As it is written in JSON, and as the command line writes it.
 #[tokio::test]
-async fn moves_are_found_by_how_they_ended() {
+async fn migrations_are_filtered_by_outcome() {
     let it = Instance::start().await;
     voted(&it, "acme", 5).await;
     for name in ["rolledBack", "rolled-back"] {
@@ -461,7 +461,7 @@ async fn moves_are_found_by_how_they_ended() {
 }
 
 #[tokio::test]
-async fn a_shard_is_drained_and_a_drain_called_off() {
+async fn a_shard_is_drained_and_a_drain_is_cancelled() {
     let it = Instance::start().await;
     for n in 0..6 {
         it.tenant(&format!("tenant-{n}")).await;

@@ -30,7 +30,7 @@ async fn why_it_ended(it: &Instance, id: &str) -> String {
 /// Two executions at work on one move would take apart what the other one has
 /// compared.
 #[tokio::test]
-async fn one_execution_works_on_a_move_and_others_leave_it_alone() {
+async fn only_one_execution_works_on_a_migration() {
     let it = Instance::start().await;
     let application = Application::create(&it, "acme").await;
     let poll = application.poll(json!({})).await;

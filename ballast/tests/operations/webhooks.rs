@@ -68,7 +68,7 @@ async fn receive_hook(
 }
 
 /// An instance that tells moves to whoever hears.
-async fn telling(heard: &SharedReceiver) -> Instance {
+async fn start_with_webhook(heard: &SharedReceiver) -> Instance {
     let app = Router::new()
         .route("/hook", post(receive_hook))
         .with_state(heard.clone());
@@ -112,9 +112,9 @@ fn received_hooks(heard: &SharedReceiver) -> Vec<(String, Value)> {
 }
 
 #[tokio::test]
-async fn a_move_that_ended_is_told_again_until_taken() {
+async fn webhooks_are_retried_until_accepted() {
     let heard = HookReceiver::taking(0);
-    let mut it = telling(&heard).await;
+    let mut it = start_with_webhook(&heard).await;
     it.tenant("acme").await;
     moved(&it, "acme").await;
     eventually("it is refused", async || {
@@ -142,10 +142,10 @@ async fn a_move_that_ended_is_told_again_until_taken() {
 }
 
 #[tokio::test]
-async fn what_was_taken_is_not_told_again_after_a_kill() {
+async fn accepted_webhooks_are_not_repeated_after_a_kill() {
     // All three are in one page of the feed; the first is taken, then none.
     let heard = HookReceiver::taking(1);
-    let mut it = telling(&heard).await;
+    let mut it = start_with_webhook(&heard).await;
     let tenants = ["acme", "globex", "initech"];
     for tenant in tenants {
         it.tenant(tenant).await;

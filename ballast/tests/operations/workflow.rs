@@ -23,7 +23,7 @@ async fn run_on_file(verb: &str, text: &str) -> (Option<i32>, Value) {
 }
 
 #[tokio::test]
-async fn a_definition_is_checked_and_told_what_is_wrong_with_it() {
+async fn a_definition_is_checked_and_its_problems_are_listed() {
     let good = json!({"StartAt": "A", "States": {"A": {"Type": "Succeed"}}});
     let (code, told_of_it) = run_on_file("check", &good.to_string()).await;
     assert_eq!(code, Some(0));
@@ -62,7 +62,7 @@ async fn a_definition_is_checked_and_told_what_is_wrong_with_it() {
 }
 
 #[tokio::test]
-async fn a_case_is_run_and_judged() {
+async fn a_test_case_is_run_and_compared() {
     let case = |expected: Value| {
         json!({
             "definition": {"StartAt": "T", "States": {"T": {"Type": "Task",
@@ -108,7 +108,7 @@ async fn a_case_is_run_and_judged() {
 }
 
 #[tokio::test]
-async fn usage_shows_nothing_as_needed_that_is_not() {
+async fn usage_marks_only_required_arguments_as_required() {
     let mut command = ballast();
     command.args(["workflow", "check"]);
     command.env("BALLAST_URL", "http://127.0.0.1:1/admin/v1");

@@ -109,7 +109,7 @@ async fn a_workflow_is_deployed_listed_and_run() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_and_changes_nothing() {
+async fn invalid_workflows_and_commands_are_refused_without_effect() {
     let it = Instance::start().await;
     deploy(&it, "trial", &passing()).await;
     let before = it.newest_event().await;
@@ -221,7 +221,7 @@ async fn an_approval_is_given_by_a_signal() {
 }
 
 #[tokio::test]
-async fn one_is_paused_resumed_and_cancelled() {
+async fn an_execution_is_paused_resumed_and_cancelled() {
     let it = Instance::start().await;
     deploy(&it, "working", &working()).await;
     let body = json!({"workflow": "working", "name": "long",
@@ -263,7 +263,7 @@ async fn one_is_paused_resumed_and_cancelled() {
 }
 
 #[tokio::test]
-async fn who_watches_sees_it_change_and_end() {
+async fn watchers_see_changes_and_the_end() {
     let it = Instance::start().await;
     deploy(&it, "working", &working()).await;
     let input = json!({"seconds": 0.5, "units": 10, "unit": "rows"});
@@ -290,7 +290,7 @@ async fn who_watches_sees_it_change_and_end() {
 }
 
 #[tokio::test]
-async fn a_killed_process_goes_on_where_it_was() {
+async fn executions_resume_after_a_kill() {
     let it = Instance::start().await;
     let long = json!({"StartAt": "First", "States": {
         "First": {"Type": "Pass", "Result": {"first": true}, "Next": "Ask"},
@@ -324,7 +324,7 @@ async fn a_killed_process_goes_on_where_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn of_a_signal_and_a_cancel_at_once_nobody_is_told_what_did_not_happen() {
+async fn concurrent_signal_and_cancel_are_answered_truthfully() {
     let it = Instance::start().await;
     deploy(&it, "approving", &approving()).await;
     let (mut signalled, mut cancelled) = (0, 0);
@@ -361,7 +361,7 @@ async fn of_a_signal_and_a_cancel_at_once_nobody_is_told_what_did_not_happen() {
 }
 
 #[tokio::test]
-async fn a_task_that_was_handed_over_gives_signs_of_life() {
+async fn external_tasks_send_heartbeats() {
     let it = Instance::start().await;
     deploy(&it, "approving", &approving()).await;
     start(&it, &json!({"workflow": "approving", "name": "one"}))

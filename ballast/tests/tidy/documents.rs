@@ -16,7 +16,7 @@ const DECISION: [&str; 4] = [
 ];
 
 #[test]
-fn what_the_documents_name_is_there() {
+fn documents_mention_only_existing_paths() {
     let ours = files();
     let documents: Vec<_> = ours
         .iter()
@@ -61,7 +61,7 @@ fn fault(tree: &Tree, claim: &Claim) -> Option<String> {
 }
 
 #[test]
-fn decisions_are_written_alike_and_listed() {
+fn decisions_have_the_same_sections_and_are_listed() {
     let index = read("docs/adr/README.md");
     let mut findings = Vec::new();
     for path in files() {

@@ -7,7 +7,7 @@ use std::path::Path;
 use ballast_domain::ErrorCode;
 
 #[test]
-fn the_table_of_errors_is_the_catalogue() {
+fn the_error_table_matches_the_catalogue() {
     let mut text = String::from(
         "# Errors\n\n\
          Every error of every API is a problem document (RFC 9457,\n\

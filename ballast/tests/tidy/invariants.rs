@@ -32,7 +32,7 @@ fn invariants_are_numbered_in_their_order() {
 }
 
 #[test]
-fn an_invariant_that_is_named_is_on_the_page() {
+fn mentioned_invariants_are_on_the_page() {
     let known: BTreeSet<u32> = headings(&read(PAGE)).into_iter().collect();
     let mut findings = Vec::new();
     for path in files_ending(".rs").into_iter().chain(files_ending(".md")) {
@@ -46,7 +46,7 @@ fn an_invariant_that_is_named_is_on_the_page() {
 }
 
 #[test]
-fn every_invariant_has_a_test_that_is_there() {
+fn every_invariant_names_an_existing_test() {
     let (page, ours) = (read(PAGE), files());
     let mut findings = Vec::new();
     for part in page.split("\n### ").skip(1) {

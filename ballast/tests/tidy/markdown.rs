@@ -132,7 +132,7 @@ fn link_targets(prose: &str) -> Vec<String> {
 }
 
 #[test]
-fn spans_links_and_fences_are_told_apart() {
+fn spans_links_and_fences_are_distinguished() {
     let text = "See [`a`](b.md#c) and `d/e f`.\n```sh\nrun g/h\n```\n[i]: j.md\n";
     let word = str::to_owned;
     assert_eq!(

@@ -56,7 +56,7 @@ fn public_types_have_unique_names() {
 }
 
 #[test]
-fn functions_have_names_that_say_what_they_do() {
+fn function_names_are_not_retired() {
     let mut findings = Vec::new();
     for path in files_ending(".rs") {
         let text = read(&path);
@@ -162,7 +162,7 @@ fn has_word(line: &str, word: &str) -> bool {
 }
 
 #[test]
-fn the_checks_of_names_see_what_they_look_for() {
+fn name_checks_find_what_they_look_for() {
     assert_eq!(public_type("    pub struct Route<S> {"), Some("Route"));
     assert_eq!(public_type("pub(crate) struct Route {"), None);
     assert_eq!(

@@ -58,7 +58,7 @@ const SEE_ALL: [&str; 3] = ["ballast", "sim", "bench"];
 const INFRA: &str = "infra";
 
 #[test]
-fn arrows_are_as_drawn() {
+fn packages_use_only_allowed_packages() {
     let mut findings = Vec::new();
     for Package { room, uses, .. } in packages() {
         if SEE_ALL.contains(&room.as_str()) {
@@ -84,7 +84,7 @@ fn arrows_are_as_drawn() {
 }
 
 #[test]
-fn packages_are_named_after_their_rooms() {
+fn packages_are_named_after_their_directories() {
     let mut findings = Vec::new();
     for Package { name, room, .. } in packages() {
         let expected = match room.as_str() {
@@ -101,7 +101,7 @@ fn packages_are_named_after_their_rooms() {
 }
 
 #[test]
-fn a_plain_build_makes_the_product_and_nothing_else() {
+fn a_plain_build_builds_only_the_product() {
     let defaults: Vec<_> = packages()
         .into_iter()
         .filter(|package| package.is_default)
@@ -115,7 +115,7 @@ fn a_plain_build_makes_the_product_and_nothing_else() {
 }
 
 #[test]
-fn every_package_takes_the_lints_of_the_workspace() {
+fn every_package_inherits_the_workspace_lints() {
     let mut findings = Vec::new();
     for Package { room, .. } in packages() {
         let manifest = format!("{room}/Cargo.toml");
@@ -144,7 +144,7 @@ fn unsafe_code_is_forbidden() {
 }
 
 #[test]
-fn every_room_is_drawn() {
+fn every_package_is_in_the_drawing() {
     let drawn = drawing();
     let mut rooms: Vec<_> = packages().into_iter().map(|package| package.room).collect();
     rooms.push(INFRA.to_owned());
@@ -165,7 +165,7 @@ fn every_room_is_drawn() {
 }
 
 #[test]
-fn a_room_is_called_not_yet_exactly_while_it_is_empty() {
+fn only_empty_packages_are_marked_not_yet() {
     let mut findings = Vec::new();
     for (room, line) in drawing() {
         match (line.contains("not yet"), first_sign_of_life(&room)) {

@@ -122,7 +122,7 @@ fn link(from: &str, target: &str) -> Option<Claim> {
 }
 
 #[test]
-fn what_names_a_path_and_what_does_not() {
+fn words_that_are_paths_are_recognised() {
     let files = ["domain/src/lib.rs", "docs/adr/README.md", "README.md"];
     let tree = Tree::new(files.map(str::to_owned).into());
     let span = |word: &str| tree.claim("README.md", &Mention::Span(word.to_owned()));

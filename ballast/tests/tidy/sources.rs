@@ -12,7 +12,7 @@ const ELSEWHERE: [&str; 3] = [
 ];
 
 #[test]
-fn every_module_opens_with_its_docs() {
+fn every_module_starts_with_docs() {
     let mut findings = Vec::new();
     for path in files_ending(".rs") {
         if path.contains("/src/") && !read(&path).starts_with("//!") {
@@ -43,7 +43,7 @@ fn there_is_one_clippy_configuration() {
 }
 
 #[test]
-fn nothing_names_a_place_on_one_machine() {
+fn no_file_mentions_a_machines_own_paths() {
     let mut findings = Vec::new();
     for path in files() {
         let text = read(&path);

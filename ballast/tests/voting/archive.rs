@@ -74,7 +74,7 @@ async fn read_results(app: &Application, poll: &TestPoll) -> Vec<(u16, String)> 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_archived_poll_goes_on_being_read_and_is_backed_up() {
+async fn an_archived_poll_stays_readable_and_is_backed_up() {
     let mut it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let shard = text(&it.get("/tenants/acme").await["slices"][0]["shardID"]);

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 /// One bad request: method, path, body, and the code it is refused with.
 type Case = (&'static str, &'static str, Value, &'static str);
 
-async fn all_refused(cases: Vec<Case>) {
+async fn assert_all_refused(cases: Vec<Case>) {
     let (it, newest) = start_with_tenant().await;
     for (method, path, body, code) in cases {
         let call = it.call(method, path);
@@ -23,7 +23,7 @@ async fn all_refused(cases: Vec<Case>) {
 }
 
 #[tokio::test]
-async fn tenants_that_cannot_be() {
+async fn invalid_tenants_are_refused() {
     let create = |body, code| ("POST", "/tenants", body, code);
     let with =
         |name: &str, value: Value, code| create(json!({ "tenantID": "x", name: value }), code);
@@ -31,7 +31,7 @@ async fn tenants_that_cannot_be() {
     let region =
         |policy: &str, regions: Value| json!({ "policy": policy, "secondaryRegions": regions });
     let field = "invalid-field";
-    all_refused(vec![
+    assert_all_refused(vec![
         create(json!({}), field),
         create(json!([]), field),
         create(json!("acme"), field),
@@ -120,7 +120,7 @@ async fn tenants_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn shards_and_placements_that_cannot_be() {
+async fn invalid_shards_and_placements_are_refused() {
     let add = |body, code| ("POST", "/shards", body, code);
     let with = |name: &str, value: Value| {
         (
@@ -132,7 +132,7 @@ async fn shards_and_placements_that_cannot_be() {
     };
     let update = |body| ("PATCH", "/shards/shard-1", body, "invalid-field");
     let preview = |body, code| ("POST", "/placement/preview", body, code);
-    all_refused(vec![
+    assert_all_refused(vec![
         add(json!({}), "invalid-field"),
         add(json!({ "shardID": "shard-1" }), "shard-exists"),
         add(
@@ -222,10 +222,10 @@ async fn shards_and_placements_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn keys_and_tokens_that_cannot_be() {
+async fn invalid_keys_and_tokens_are_refused() {
     let key = |body| ("POST", "/tenants/acme/keys", body, "invalid-field");
     let token = |body| ("POST", "/tokens", body, "invalid-field");
-    all_refused(vec![
+    assert_all_refused(vec![
         key(json!({ "expiresAt": "2020-01-01T00:00:00Z" })),
         key(json!({ "expiresAt": "tomorrow" })),
         key(json!({ "expiresAt": 7 })),
@@ -281,10 +281,10 @@ async fn keys_and_tokens_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn questions_that_cannot_be() {
+async fn invalid_queries_are_refused() {
     let get = |path, code| ("GET", path, Value::Null, code);
     let field = "invalid-field";
-    all_refused(vec![
+    assert_all_refused(vec![
         get("/tenants?limit=0", field),
         get("/tenants?limit=1001", field),
         get("/tenants?limit=x", field),

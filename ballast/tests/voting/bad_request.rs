@@ -74,7 +74,7 @@ fn raw_bodies() -> Vec<(&'static str, Vec<u8>, &'static str)> {
 }
 
 #[tokio::test]
-async fn bodies_that_cannot_be() {
+async fn invalid_bodies_are_refused() {
     let (it, newest) = start_with_tenant().await;
     for (kind, body, code) in raw_bodies() {
         let shown: String = String::from_utf8_lossy(&body).chars().take(60).collect();
@@ -85,7 +85,7 @@ async fn bodies_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn callers_that_cannot_be() {
+async fn invalid_credentials_are_refused() {
     let (it, newest) = start_with_tenant().await;
     let (id, revoked) = it.new_token("admin").await;
     it.act(&format!("/tokens/{id}/revoke")).await;
@@ -131,7 +131,7 @@ async fn callers_that_cannot_be() {
 }
 
 #[tokio::test]
-async fn headers_that_cannot_be() {
+async fn invalid_headers_are_refused() {
     let (it, newest) = start_with_tenant().await;
     let rename = |tag: &str| {
         it.call("PATCH", "/tenants/acme")

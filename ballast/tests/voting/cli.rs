@@ -98,7 +98,7 @@ fn finished(output: Output) -> Ran {
 }
 
 #[test]
-fn a_tenants_life() {
+fn a_tenant_is_managed_from_the_command_line() {
     let it = CliInstance::start();
     let empty = it.run_ok(&["tenant", "list"]);
     assert_eq!(empty.out, "");
@@ -172,7 +172,7 @@ fn a_tenants_life() {
 }
 
 #[test]
-fn a_keys_life() {
+fn a_key_is_managed_from_the_command_line() {
     let it = CliInstance::start();
     it.run_ok(&["tenant", "create", "acme"]);
     it.run_ok(&["tenant", "create", "bolt"]);
@@ -365,7 +365,7 @@ fn shards_and_tokens() {
 }
 
 #[test]
-fn what_goes_wrong_has_its_exit_code() {
+fn errors_have_exit_codes() {
     let it = CliInstance::start();
     let away = it.run(&["tenant", "list", "--url", "http://127.0.0.1:1", "--json"]);
     assert_eq!(
@@ -398,7 +398,7 @@ fn what_goes_wrong_has_its_exit_code() {
 }
 
 #[test]
-fn the_token_that_up_leaves_is_found() {
+fn the_token_file_of_up_is_found() {
     let it = CliInstance::start();
     let home = it.dir.path().join("ballast-data");
     std::fs::create_dir_all(&home).unwrap();
@@ -414,7 +414,7 @@ fn the_token_that_up_leaves_is_found() {
 }
 
 #[test]
-fn a_reader_that_goes_away_is_no_error() {
+fn a_closed_pipe_is_not_an_error() {
     let it = CliInstance::start();
     for args in [
         &["completions", "bash"][..],

@@ -6,7 +6,7 @@ use ballast_domain::ErrorCode;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn the_document_is_what_it_was() {
+async fn the_openapi_document_is_unchanged() {
     let it = Instance::start().await;
     let answer = it.anonymous("GET", "/openapi.json").send().await;
     assert_eq!(answer.header("content-type"), "application/json");
@@ -14,7 +14,7 @@ async fn the_document_is_what_it_was() {
 }
 
 #[tokio::test]
-async fn the_document_for_tenants_is_what_it_was() {
+async fn the_openapi_document_for_tenants_is_unchanged() {
     let it = Instance::start().await;
     let answer = it.route("GET", "/openapi.json").send().await;
     assert_eq!(answer.header("content-type"), "application/json");
@@ -89,7 +89,7 @@ fn parameter_names(value: &Value, names: &mut Vec<String>) {
 }
 
 #[tokio::test]
-async fn everything_that_can_be_read_has_its_fields() {
+async fn every_readable_resource_has_its_fields() {
     let it = Instance::start().await;
     it.tenant("acme").await;
     it.tenant("beta").await;
@@ -216,14 +216,14 @@ async fn a_change_made_to_an_old_version_is_refused() {
 }
 
 #[tokio::test]
-async fn the_browsable_page_needs_nobody_else() {
+async fn the_api_page_loads_nothing_from_other_sites() {
     let it = Instance::start().await;
-    needs_nobody_else(&it.admin, "/admin/v1/openapi.json").await;
-    needs_nobody_else(&it.router, "\"/openapi.json\"").await;
+    assert_self_contained(&it.admin, "/admin/v1/openapi.json").await;
+    assert_self_contained(&it.router, "\"/openapi.json\"").await;
 }
 
 /// The page below `base` has all its files there, and browses `document`.
-async fn needs_nobody_else(base: &str, document: &str) {
+async fn assert_self_contained(base: &str, document: &str) {
     let http = crate::support::client(None);
     let get =
         |path: &str| crate::support::Call::new(&http, "GET", &format!("{base}/docs/{path}")).send();
@@ -252,7 +252,7 @@ async fn needs_nobody_else(base: &str, document: &str) {
 }
 
 #[tokio::test]
-async fn every_error_code_has_its_page() {
+async fn every_error_code_has_a_page() {
     let it = Instance::start().await;
     for code in ErrorCode::ALL {
         let page = it

@@ -28,7 +28,7 @@ fn write_file(it: &Instance, name: &str, text: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_total_is_kept_and_nothing_counts_twice() {
+async fn imported_totals_are_kept_and_count_once() {
     let it = Instance::start().await;
     let acme = Application::create(&it, "acme").await;
     write_file(
@@ -82,7 +82,7 @@ async fn every_total_is_kept_and_nothing_counts_twice() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_does_not_fit_is_refused_before_anything_is_made() {
+async fn invalid_imports_are_refused_before_any_change() {
     let it = Instance::start().await;
     let acme = Application::create(&it, "acme").await;
     write_file(&it, "few.csv", "Pizza,1\n");

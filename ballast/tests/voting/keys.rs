@@ -12,7 +12,7 @@ use serde_json::json;
 const SECOND: Duration = Duration::from_secs(1);
 
 /// Shows a key in each of the three places.
-async fn everywhere(it: &Instance, key: &str) -> [HttpAnswer; 3] {
+async fn try_every_header(it: &Instance, key: &str) -> [HttpAnswer; 3] {
     let header = it.route("GET", "/resolve").header("x-api-key", key);
     let bearer = it.route("GET", "/resolve").token(key);
     let query = it.route("GET", &format!("/resolve?api_key={key}"));
@@ -22,7 +22,7 @@ async fn everywhere(it: &Instance, key: &str) -> [HttpAnswer; 3] {
 /// Waits until a key is answered with this status and code in all places.
 async fn is_answered(it: &Instance, key: &str, status: u16, code: &str) {
     within(SECOND, &format!("{status} {code}"), async || {
-        let answers = everywhere(it, key).await;
+        let answers = try_every_header(it, key).await;
         let as_expected = answers.iter().all(|answer| {
             answer.status == status && answer.body["code"].as_str().unwrap_or_default() == code
         });
@@ -32,11 +32,11 @@ async fn is_answered(it: &Instance, key: &str, status: u16, code: &str) {
 }
 
 #[tokio::test]
-async fn a_key_leads_to_its_shard_from_every_place() {
+async fn a_key_resolves_to_its_shard_from_every_header() {
     let it = Instance::start().await;
     let home = text(&it.tenant("acme").await["slices"][0]["shardID"]);
     let (_, key) = it.key("acme").await;
-    for answer in everywhere(&it, &key).await {
+    for answer in try_every_header(&it, &key).await {
         assert_eq!(answer.status, 200, "{}", answer.text);
         let expected = json!({
             "tenantID": "acme", "shardID": home, "shardURL": it.router, "epoch": 1,
@@ -53,7 +53,7 @@ async fn a_key_leads_to_its_shard_from_every_place() {
 }
 
 #[tokio::test]
-async fn a_typo_a_stranger_and_a_token_are_told_apart() {
+async fn typos_unknown_keys_and_tokens_get_different_errors() {
     let it = Instance::start().await;
     it.tenant("acme").await;
     let (_, key) = it.key("acme").await;
@@ -148,7 +148,7 @@ async fn a_key_ends_by_expiry_and_by_revocation() {
 }
 
 #[tokio::test]
-async fn a_tenants_status_decides_over_its_keys() {
+async fn a_tenants_status_applies_to_its_keys() {
     let it = Instance::start().await;
     it.tenant("acme").await;
     let (_, key) = it.key("acme").await;
@@ -168,7 +168,7 @@ async fn a_tenants_status_decides_over_its_keys() {
 }
 
 #[tokio::test]
-async fn a_key_says_what_it_may_do_and_when_it_was_used() {
+async fn a_key_shows_its_scopes_and_last_use() {
     let mut it = Instance::start().await;
     it.tenant("acme").await;
     let all = it.create("/tenants/acme/keys", &json!({})).await;
@@ -209,7 +209,7 @@ async fn a_key_says_what_it_may_do_and_when_it_was_used() {
 }
 
 #[tokio::test]
-async fn browsers_are_let_in_by_origin() {
+async fn browsers_are_admitted_by_origin() {
     let it = Instance::start().await;
     let body = json!({ "tenantID": "acme", "corsOrigins": ["https://vote.example"] });
     it.create("/tenants", &body).await;
@@ -278,7 +278,7 @@ async fn no_secret_is_ever_logged() {
     it.tenant("acme").await;
     let (_, key) = it.key("acme").await;
     let (_, token) = it.new_token("viewer").await;
-    everywhere(&it, &key).await;
+    try_every_header(&it, &key).await;
     let encoded = key.replace('_', "%5F");
     it.route("GET", &format!("/resolve?api_key={encoded}"))
         .send()

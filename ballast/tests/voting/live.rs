@@ -105,7 +105,7 @@ async fn watchers_see_results_change_in_order_until_the_end() {
 }
 
 #[tokio::test]
-async fn watchers_go_on_where_they_were() {
+async fn watchers_resume_after_the_last_event() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let poll = app.poll(json!({})).await;
@@ -149,7 +149,7 @@ async fn watchers_see_a_poll_open_and_expire() {
 }
 
 #[tokio::test]
-async fn there_is_room_for_so_many_viewers() {
+async fn the_number_of_viewers_is_limited() {
     let config = "[router]\nviewers_max = 3\nviewers_per_tenant_max = 2\n";
     let options = InstanceOptions {
         config: Some(config.to_owned()),
@@ -181,7 +181,7 @@ async fn there_is_room_for_so_many_viewers() {
 }
 
 #[tokio::test]
-async fn a_viewer_whose_key_is_revoked_may_not_stay() {
+async fn revoking_a_key_disconnects_its_viewers() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let poll = app.poll(json!({})).await;
@@ -198,7 +198,7 @@ async fn a_viewer_whose_key_is_revoked_may_not_stay() {
 }
 
 #[tokio::test]
-async fn watchers_do_not_hold_up_a_stop() {
+async fn watchers_do_not_delay_a_stop() {
     let mut it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let poll = app.poll(json!({})).await;
@@ -211,7 +211,7 @@ async fn watchers_do_not_hold_up_a_stop() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_was_acknowledged_shows_after_kill_9() {
+async fn acknowledged_votes_are_shown_after_kill_9() {
     let mut it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let poll = app.poll(json!({})).await;

@@ -160,7 +160,7 @@ fn header_values<'a>(told: &'a Value, name: &str) -> Vec<&'a str> {
 }
 
 #[tokio::test]
-async fn a_good_key_passes_with_its_place_and_forged_headers_do_not() {
+async fn a_valid_key_passes_with_its_route_and_forged_headers_do_not() {
     let proxied = Proxied::start().await;
     let it = &proxied.it;
     let home = text(&it.tenant("acme").await["slices"][0]["shardID"]);
@@ -204,7 +204,7 @@ async fn a_good_key_passes_with_its_place_and_forged_headers_do_not() {
 }
 
 #[tokio::test]
-async fn what_is_no_good_key_does_not_pass() {
+async fn invalid_keys_do_not_pass() {
     let proxied = Proxied::start().await;
     let it = &proxied.it;
     it.tenant("acme").await;
@@ -233,7 +233,7 @@ async fn what_is_no_good_key_does_not_pass() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_served_now_says_so() {
+async fn unavailable_shards_are_reported() {
     let mut proxied = Proxied::start().await;
     let it = &proxied.it;
     let home = text(&it.tenant("acme").await["slices"][0]["shardID"]);
@@ -257,7 +257,7 @@ async fn what_cannot_be_served_now_says_so() {
 }
 
 #[tokio::test]
-async fn browsers_are_let_in_by_origin_through_nginx_too() {
+async fn browsers_are_admitted_by_origin_through_nginx() {
     let proxied = Proxied::start().await;
     let it = &proxied.it;
     let body = json!({ "tenantID": "acme", "corsOrigins": ["https://vote.example"] });

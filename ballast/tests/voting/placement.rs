@@ -65,7 +65,7 @@ async fn moves(it: &Instance, change: Option<&Value>) -> Vec<(String, String, St
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_preview_of_a_fifth_shard_is_what_placement_says_afterwards() {
+async fn the_preview_of_a_fifth_shard_matches_the_placement_afterwards() {
     let it = Instance::start().await;
     for answer in tenants(&it, TENANTS, json!({})).await {
         answer.expect(201);
@@ -99,11 +99,11 @@ async fn the_preview_of_a_fifth_shard_is_what_placement_says_afterwards() {
         let belongs = due.get(&tenant).copied().unwrap_or(home);
         assert_eq!(text(&shown["preferredShardID"]), *belongs);
     }
-    leaving(&it).await;
+    tenants_leaving(&it).await;
 }
 
 /// Removing a shard, previewed, is what draining it says.
-async fn leaving(it: &Instance) {
+async fn tenants_leaving(it: &Instance) {
     let change = json!({ "remove": "shard-2" });
     let preview = moves(it, Some(&change)).await;
     it.patch("/shards/shard-2", &json!({ "state": "draining" }))
@@ -120,7 +120,7 @@ async fn leaving(it: &Instance) {
 }
 
 #[tokio::test]
-async fn an_explanation_is_true_when_tried() {
+async fn explanations_hold_when_tried() {
     let it = Instance::start().await;
     it.create("/shards", &json!({ "shardID": "shard-5", "weight": 2.5 }))
         .await;
@@ -133,7 +133,7 @@ async fn an_explanation_is_true_when_tried() {
             .get(&format!("/tenants/{tenant}/placement/explain"))
             .await;
         assert_eq!(told["shardID"], told["preferredShardID"]);
-        every_shard_is_told_of(&told);
+        assert_explains_every_shard(&told);
         let ways = told["wouldMove"].as_array().unwrap();
         assert!(ways.len() >= 4, "{told}");
         for way in ways {
@@ -146,7 +146,7 @@ async fn an_explanation_is_true_when_tried() {
     }
 }
 
-fn every_shard_is_told_of(told: &Value) {
+fn assert_explains_every_shard(told: &Value) {
     let shards = told["shards"].as_array().unwrap();
     let mut names: Vec<_> = shards.iter().map(|shard| text(&shard["shardID"])).collect();
     let score = |shard: &Value| shard["score"].as_f64().unwrap();
@@ -196,7 +196,7 @@ async fn tried(it: &Instance, tenant: &str, way: &Value, told: &Value) {
 }
 
 #[tokio::test]
-async fn a_pin_decides_and_unpinning_is_a_way_back() {
+async fn a_pin_decides_and_unpinning_undoes_it() {
     let it = Instance::start().await;
     let home = text(&it.tenant("acme").await["slices"][0]["shardID"]);
     let other = if home == "shard-1" {
@@ -233,7 +233,7 @@ async fn a_pin_decides_and_unpinning_is_a_way_back() {
 }
 
 #[tokio::test]
-async fn the_past_is_explained_as_it_was() {
+async fn past_placements_are_explained_as_of_then() {
     let it = Instance::start().await;
     it.tenant("acme").await;
     let explain = "/tenants/acme/placement/explain";
@@ -295,7 +295,7 @@ async fn a_density_limit_holds_against_concurrent_creates() {
 }
 
 #[tokio::test]
-async fn a_shard_that_fills_up_gets_fewer_and_loses_nobody() {
+async fn a_busy_shard_gets_fewer_tenants_and_keeps_its_own() {
     let it = Instance::start().await;
     it.patch("/shards/shard-1", &json!({ "maxSlices": 10 }))
         .await;
@@ -333,7 +333,7 @@ async fn a_shard_that_fills_up_gets_fewer_and_loses_nobody() {
 }
 
 #[tokio::test]
-async fn zones_are_kept() {
+async fn zones_are_respected() {
     let it = Instance::start().await;
     it.patch("/shards/shard-2", &json!({ "zones": ["ekb", "ssd"] }))
         .await;

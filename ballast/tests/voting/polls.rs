@@ -6,7 +6,7 @@ use crate::support::{Instance, in_ms, text};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_poll_from_its_making_to_its_closing() {
+async fn a_poll_is_created_read_and_closed() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let body = json!({
@@ -108,7 +108,7 @@ async fn polls_are_listed_page_by_page() {
 }
 
 #[tokio::test]
-async fn polls_that_cannot_be_are_refused_with_the_place() {
+async fn invalid_polls_are_refused_with_a_pointer() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let end = in_ms(3_600_000);
@@ -173,7 +173,7 @@ async fn polls_that_cannot_be_are_refused_with_the_place() {
 }
 
 #[tokio::test]
-async fn a_poll_is_exported_whole_and_by_itself() {
+async fn an_export_is_complete_and_contains_no_other_poll() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let polls = [

@@ -23,7 +23,7 @@ async fn is_trusted(url: &str, pem: &str) -> bool {
 }
 
 #[tokio::test]
-async fn certificates_are_read_again_on_sighup_and_by_themselves() {
+async fn certificates_are_reloaded_on_sighup_and_on_change() {
     let home = Arc::new(tempfile::tempdir().unwrap());
     let first = certificate(home.path());
     let options = InstanceOptions {
@@ -87,7 +87,7 @@ async fn address_of_forwarded(it: &Instance, tenant: &str, forwarded: &str) -> S
 }
 
 #[tokio::test]
-async fn only_a_trusted_proxy_is_believed() {
+async fn forwarded_addresses_count_only_from_trusted_proxies() {
     let it = Instance::start().await;
     assert_eq!(
         address_of_forwarded(&it, "a", "203.0.113.9").await,
@@ -120,7 +120,7 @@ async fn only_a_trusted_proxy_is_believed() {
 }
 
 #[tokio::test]
-async fn sighup_reads_the_settings_again_and_keeps_the_old_when_they_are_bad() {
+async fn sighup_reloads_settings_and_keeps_the_old_ones_if_invalid() {
     let mut it = Instance::with(InstanceOptions {
         config: Some("[server]\ntrusted_proxies = []\n".to_owned()),
         ..InstanceOptions::default()
@@ -173,7 +173,7 @@ async fn sighup_reads_the_settings_again_and_keeps_the_old_when_they_are_bad() {
 }
 
 #[tokio::test]
-async fn a_signal_right_after_the_ready_line_is_heard() {
+async fn a_signal_right_after_the_ready_line_is_handled() {
     for _ in 0..5 {
         let mut it = Instance::start().await;
         it.process().signal("HUP");

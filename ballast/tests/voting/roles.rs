@@ -96,7 +96,7 @@ fn trial() -> Value {
 }
 
 /// An execution that has ended: who watches it sees the end.
-async fn run_a_trial(it: &Instance) {
+async fn run_trial(it: &Instance) {
     let put = it.call("PUT", "/workflows/trial").json(&trial());
     put.send().await.expect(200);
     let body = json!({ "workflow": "trial", "name": "ended" });
@@ -135,13 +135,13 @@ fn with_body(call: Call, operation: &Operation, named: &Named) -> Call {
 }
 
 #[tokio::test]
-async fn every_operation_asks_for_a_role() {
+async fn every_operation_requires_a_role() {
     let it = Instance::start().await;
     let shard = text(&it.tenant("acme").await["slices"][0]["shardID"]);
     let (key, secret) = it.key("acme").await;
     let (_, viewer) = it.new_token("viewer").await;
     let (token, operator) = it.new_token("operator").await;
-    run_a_trial(&it).await;
+    run_trial(&it).await;
     let (shard, migration) = move_it(&it, &shard).await;
     let before = it.newest_event().await;
     let named = Named {
@@ -224,7 +224,7 @@ async fn enters(it: &Instance, token: &str) -> bool {
 }
 
 #[tokio::test]
-async fn the_last_admin_stays() {
+async fn the_last_admin_cannot_be_removed() {
     let it = Instance::start().await;
     let own = text(&it.get("/whoami").await["tokenID"]);
     let revoke = |id: &str| it.call("POST", &format!("/tokens/{id}/revoke"));
@@ -265,7 +265,7 @@ async fn revoked_and_expired_tokens_stop_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn two_admins_who_revoke_each_other_leave_one() {
+async fn two_admins_cannot_revoke_each_other() {
     let it = Instance::start().await;
     let mut token = it.token.clone();
     let mut id = text(&it.get("/whoami").await["tokenID"]);

@@ -6,7 +6,7 @@ use serde_json::json;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
 #[tokio::test]
-async fn votes_are_taken_between_opening_and_expiration() {
+async fn votes_are_accepted_between_opening_and_expiration() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let later = app.poll(json!({ "openingTime": in_ms(600_000) })).await;
@@ -35,7 +35,7 @@ async fn votes_are_taken_between_opening_and_expiration() {
 /// A request that was begun in time and is finished too late is too late: else
 /// whoever waits for the results could still vote by them.
 #[tokio::test]
-async fn a_vote_arrives_when_all_of_it_has_arrived() {
+async fn a_vote_arrives_with_its_last_byte() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let poll = app.poll(json!({ "expirationTime": in_ms(1_000) })).await;
@@ -67,7 +67,7 @@ async fn a_vote_arrives_when_all_of_it_has_arrived() {
 /// Votes that arrived in time may still be on their way when a poll expires:
 /// hidden results are shown only when it has closed for good.
 #[tokio::test]
-async fn hidden_results_wait_for_the_closing_and_not_only_for_the_expiration() {
+async fn hidden_results_are_shown_only_after_closing() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let hidden = json!({ "expirationTime": in_ms(700), "resultsHiddenUntilClosed": true });

@@ -22,7 +22,7 @@ fn with_config(config: &str) -> InstanceOptions {
 }
 
 #[tokio::test]
-async fn the_ready_line_is_the_only_output_and_true_when_it_comes() {
+async fn the_ready_line_is_the_only_output_and_comes_when_ready() {
     let mut it = Instance::start().await;
     assert_eq!(it.get("/whoami").await["role"], "admin");
     assert_eq!(
@@ -41,7 +41,7 @@ async fn the_ready_line_is_the_only_output_and_true_when_it_comes() {
 }
 
 #[tokio::test]
-async fn a_second_start_finds_token_and_tenants_and_leaves_the_file() {
+async fn a_second_start_keeps_token_tenants_and_file() {
     let it = Instance::start().await;
     let file = token_file(it.home());
     let before = fs::metadata(&file).unwrap();
@@ -67,7 +67,7 @@ async fn a_second_start_finds_token_and_tenants_and_leaves_the_file() {
 }
 
 #[tokio::test]
-async fn without_a_file_the_token_is_told_once_on_stderr() {
+async fn without_a_file_the_token_is_printed_once_on_stderr() {
     let home = tempfile::tempdir().unwrap();
     let mut command = ballast();
     command.args([
@@ -97,7 +97,7 @@ async fn without_a_file_the_token_is_told_once_on_stderr() {
 }
 
 #[tokio::test]
-async fn a_second_process_on_the_same_directory_names_the_first_and_leaves() {
+async fn a_second_process_on_the_same_directory_names_the_first_and_exits() {
     let mut it = Instance::start().await;
     let pid = it.process().pid();
     let watch = stopwatch();
@@ -115,7 +115,7 @@ async fn a_second_process_on_the_same_directory_names_the_first_and_leaves() {
 }
 
 #[tokio::test]
-async fn after_kill_9_it_binds_the_same_port_at_once() {
+async fn after_kill_9_the_same_port_is_free_at_once() {
     let mut it = Instance::start().await;
     for round in 0..3 {
         it.tenant(&format!("t-{round}")).await;
@@ -126,7 +126,7 @@ async fn after_kill_9_it_binds_the_same_port_at_once() {
 }
 
 #[tokio::test]
-async fn both_signals_stop_it_cleanly_and_nothing_is_left_in_the_log() {
+async fn both_signals_stop_cleanly_and_empty_the_write_ahead_log() {
     for signal in ["INT", "TERM"] {
         let mut it = Instance::start().await;
         let made = it.tenant("acme").await;
@@ -142,7 +142,7 @@ async fn both_signals_stop_it_cleanly_and_nothing_is_left_in_the_log() {
 }
 
 #[tokio::test]
-async fn it_ends_with_whoever_started_it_if_asked_to() {
+async fn with_stop_with_stdin_it_ends_with_its_parent() {
     let options = InstanceOptions {
         args: vec!["--stop-with-stdin".to_owned()],
         ..InstanceOptions::default()
@@ -154,7 +154,7 @@ async fn it_ends_with_whoever_started_it_if_asked_to() {
 }
 
 #[tokio::test]
-async fn requests_under_way_are_answered_when_it_is_told_to_stop() {
+async fn requests_in_flight_are_answered_during_a_stop() {
     let mut it = Instance::start().await;
     let (client, admin, token) = (it.http().clone(), it.admin.clone(), it.token.clone());
     let burst = tokio::spawn(crate::support::run_concurrently(8, 400, move |number| {
@@ -192,7 +192,7 @@ async fn refused(options: InstanceOptions, listen: &str, code: i32) -> String {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused_in_words() {
+async fn invalid_settings_are_refused_with_an_explanation() {
     let it = Instance::start().await;
     let taken = it.router.trim_start_matches("http://").to_owned();
     let said = refused(InstanceOptions::default(), &taken, 1).await;
@@ -203,7 +203,7 @@ async fn what_cannot_be_is_refused_in_words() {
     for bad in ["8080", "nowhere:80", "127.0.0.1:99999", ""] {
         let said = refused(InstanceOptions::default(), bad, 2).await;
         assert!(said.contains("--listen"), "{bad}: {said}");
-        assert!(said.contains("no ADDRESS:PORT"), "{bad}: {said}");
+        assert!(said.contains("not an ADDRESS:PORT"), "{bad}: {said}");
     }
     let typo = "[server]\n# where\nlisen = \"127.0.0.1:1\"\n";
     let said = refused(with_config(typo), "127.0.0.1:0", 1).await;
@@ -220,7 +220,7 @@ async fn what_cannot_be_is_refused_in_words() {
 }
 
 #[tokio::test]
-async fn a_token_written_before_a_crash_is_taken_up() {
+async fn a_token_written_before_a_crash_is_adopted() {
     let token = unknown_secret(Purpose::AdminToken);
     let home = Arc::new(tempfile::tempdir().unwrap());
     fs::write(token_file(home.path()), format!("{token}\n")).unwrap();
@@ -230,7 +230,7 @@ async fn a_token_written_before_a_crash_is_taken_up() {
 }
 
 #[tokio::test]
-async fn a_file_with_something_else_in_it_is_left_alone() {
+async fn a_token_file_with_other_content_is_not_overwritten() {
     let home = Arc::new(tempfile::tempdir().unwrap());
     let key = unknown_secret(Purpose::LiveKey);
     for garbage in ["my shopping list", &key] {
@@ -240,7 +240,11 @@ async fn a_file_with_something_else_in_it_is_left_alone() {
             .err()
             .expect("it must not start");
         assert_eq!(ended.code, Some(1));
-        assert!(ended.stderr.contains("no admin token"), "{}", ended.stderr);
+        assert!(
+            ended.stderr.contains("does not contain an admin token"),
+            "{}",
+            ended.stderr
+        );
         assert!(!ended.stderr.contains(garbage), "{}", ended.stderr);
         assert_eq!(
             fs::read_to_string(token_file(home.path())).unwrap(),

@@ -130,7 +130,7 @@ async fn several_choices_where_the_poll_says_so() {
 }
 
 #[tokio::test]
-async fn keys_do_what_their_scopes_say_and_only_for_their_tenant() {
+async fn keys_are_limited_to_their_scopes_and_tenant() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let poll = app.poll(json!({})).await;
@@ -183,7 +183,7 @@ async fn keys_do_what_their_scopes_say_and_only_for_their_tenant() {
 }
 
 #[tokio::test]
-async fn votes_that_cannot_be_are_refused() {
+async fn invalid_votes_are_refused() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let poll = app.poll(json!({})).await;
@@ -328,7 +328,7 @@ async fn later_lines_never_overtake_earlier_ones() {
 }
 
 #[tokio::test]
-async fn outcomes_come_while_votes_are_sent() {
+async fn outcomes_are_streamed_while_votes_are_sent() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let poll = app.poll(json!({})).await;
@@ -393,7 +393,7 @@ async fn a_revoked_key_ends_its_stream() {
 }
 
 #[tokio::test]
-async fn a_tenant_is_held_to_its_votes_per_second() {
+async fn a_tenant_is_limited_to_its_votes_per_second() {
     let it = Instance::start().await;
     let app = Application::create(&it, "acme").await;
     let poll = app.poll(json!({ "lanes": 1 })).await;
