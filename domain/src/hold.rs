@@ -10,9 +10,9 @@ const FENCED_FIRST_MS: i64 = 1;
 /// Its longest backoff during a cutover: all requests wait for it, and one scout is cheap.
 const FENCED_LONGEST_MS: i64 = 20;
 /// A scout's first backoff for an unavailable shard.
-const AWAY_FIRST_MS: i64 = 5;
+const UNAVAILABLE_FIRST_MS: i64 = 5;
 /// Its longest backoff for an unavailable shard.
-const AWAY_LONGEST_MS: i64 = 200;
+const UNAVAILABLE_LONGEST_MS: i64 = 200;
 /// The backoff of the others, for the case that the scout is stuck in a call. There may be
 /// thousands, so it is long.
 const OTHERS_MS: i64 = 1_000;
@@ -24,7 +24,7 @@ pub enum AttemptFailure {
     /// does not know the new epoch yet.
     Fenced,
     /// The shard is starting, recovering or unreachable.
-    Away,
+    Unavailable,
 }
 
 /// What to do after a failed attempt.
@@ -52,7 +52,7 @@ pub enum WaiterRole {
 /// of a request that arrived `held_ms` ago and may be held for `hold_max_ms` in total.
 pub fn decide(
     role: WaiterRole,
-    setback: AttemptFailure,
+    failure: AttemptFailure,
     attempt: u32,
     held_ms: i64,
     hold_max_ms: i64,
@@ -62,13 +62,13 @@ pub fn decide(
         return HoldDecision::GiveUp;
     }
     let doublings = attempt.saturating_sub(1).min(16);
-    let wait = match (role, setback) {
+    let wait = match (role, failure) {
         (WaiterRole::Other, _) => OTHERS_MS,
         (WaiterRole::Scout, AttemptFailure::Fenced) => {
             (FENCED_FIRST_MS << doublings).min(FENCED_LONGEST_MS)
         }
-        (WaiterRole::Scout, AttemptFailure::Away) => {
-            (AWAY_FIRST_MS << doublings).min(AWAY_LONGEST_MS)
+        (WaiterRole::Scout, AttemptFailure::Unavailable) => {
+            (UNAVAILABLE_FIRST_MS << doublings).min(UNAVAILABLE_LONGEST_MS)
         }
     };
     HoldDecision::Retry {
@@ -81,11 +81,11 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const SETBACKS: [AttemptFailure; 2] = [AttemptFailure::Fenced, AttemptFailure::Away];
+    const FAILURES: [AttemptFailure; 2] = [AttemptFailure::Fenced, AttemptFailure::Unavailable];
     const ROLES: [WaiterRole; 2] = [WaiterRole::Scout, WaiterRole::Other];
 
-    fn waits(role: WaiterRole, setback: AttemptFailure) -> Vec<i64> {
-        let wait = |attempt| match decide(role, setback, attempt, 0, 5_000) {
+    fn waits(role: WaiterRole, failure: AttemptFailure) -> Vec<i64> {
+        let wait = |attempt| match decide(role, failure, attempt, 0, 5_000) {
             HoldDecision::Retry { after_ms } => after_ms,
             HoldDecision::GiveUp => panic!("there is time left"),
         };
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn a_scouts_waits_begin_short_and_stay_bounded() {
-        let away = waits(WaiterRole::Scout, AttemptFailure::Away);
+        let away = waits(WaiterRole::Scout, AttemptFailure::Unavailable);
         assert_eq!(away, [5, 10, 20, 40, 80, 160, 200, 200]);
         let fenced = waits(WaiterRole::Scout, AttemptFailure::Fenced);
         assert_eq!(fenced, [1, 2, 4, 8, 16, 20, 20, 20]);
@@ -102,23 +102,23 @@ mod tests {
 
     #[test]
     fn the_others_rarely_retry_by_themselves() {
-        for setback in SETBACKS {
-            assert_eq!(waits(WaiterRole::Other, setback), [1_000; 8]);
+        for failure in FAILURES {
+            assert_eq!(waits(WaiterRole::Other, failure), [1_000; 8]);
         }
     }
 
     #[test]
     fn a_request_that_must_not_be_held_gives_up() {
-        for (setback, role) in SETBACKS.into_iter().zip(ROLES) {
-            assert_eq!(decide(role, setback, 1, 0, 0), HoldDecision::GiveUp);
+        for (failure, role) in FAILURES.into_iter().zip(ROLES) {
+            assert_eq!(decide(role, failure, 1, 0, 0), HoldDecision::GiveUp);
         }
     }
 
     proptest! {
         #[test]
         fn no_wait_passes_the_deadline(attempt: u32, held in 0..20_000_i64, most in 0..10_000_i64) {
-            for (setback, role) in SETBACKS.into_iter().flat_map(|it| ROLES.map(|role| (it, role))) {
-                match decide(role, setback, attempt, held, most) {
+            for (failure, role) in FAILURES.into_iter().flat_map(|it| ROLES.map(|role| (it, role))) {
+                match decide(role, failure, attempt, held, most) {
                     HoldDecision::Retry { after_ms } => prop_assert!(held + after_ms <= most),
                     HoldDecision::GiveUp => prop_assert!(held >= most),
                 }

@@ -134,7 +134,7 @@ impl ArchivedPoll {
     }
 
     /// The rows after a voter's, with the last one's voter; `None` at the end.
-    pub(crate) async fn after(
+    pub(crate) async fn rows_after(
         &self,
         after: Option<VoterPrint>,
     ) -> ShardResult<Option<(VoterPrint, Vec<VoterRow>)>> {

@@ -150,15 +150,15 @@ mod tests {
         let slice = &target.fenced.slice;
         let reader = target.consistent_reader().await.unwrap();
         assert!(reader.voter(slice, poll, &ada).await.unwrap().is_some());
-        let order = MigrationToken {
+        let token = MigrationToken {
             migration_id: MigrationId("m".to_owned()),
             token: 1,
         };
-        shard.seal(&at(2), &order).await.unwrap();
-        shard.retire(&at(2), &order).await.unwrap();
+        shard.seal(&at(2), &token).await.unwrap();
+        shard.retire(&at(2), &token).await.unwrap();
         let retired = reader.voter(slice, poll, &ada).await;
         assert!(matches!(retired, Err(ShardError::Fenced(_))), "{retired:?}");
-        shard.purge(&at(2), &order, 9).await.unwrap();
+        shard.purge(&at(2), &token, 9).await.unwrap();
         for read in [
             reader.voter(slice, poll, &ada).await.map(drop),
             reader.poll(slice, poll).await.map(drop),

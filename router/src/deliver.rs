@@ -422,7 +422,7 @@ mod tests {
     async fn a_vote_is_held_for_a_sealed_slice_and_follows_its_route() {
         let server = TestRouter::new(|_| {});
         let (_, vote) = server.poll().await;
-        let order = MigrationToken {
+        let token = MigrationToken {
             migration_id: MigrationId("m".to_owned()),
             token: 1,
         };
@@ -434,11 +434,11 @@ mod tests {
             epoch: Epoch(epoch),
         };
         let shard = server.shards.shard.clone();
-        shard.seal(&at(2), &order).await.unwrap();
+        shard.seal(&at(2), &token).await.unwrap();
         let asked = server.source.calls();
         let moving = async {
             server.shards.wait_for_calls(5).await;
-            shard.unseal(&at(3), &order).await.unwrap();
+            shard.unseal(&at(3), &token).await.unwrap();
             server.source.set_epoch("acme", Epoch(3));
         };
         let (counted, ()) = tokio::join!(server.ask("PATCH", &vote, VOTER), moving);

@@ -21,12 +21,12 @@ struct CallCounters {
 
 impl CallCounters {
     fn read(&self) -> CallStats {
-        let mut answers = CallStats::default();
-        for (total, counter) in answers.took.iter_mut().zip(&self.took) {
+        let mut stats = CallStats::default();
+        for (total, counter) in stats.took.iter_mut().zip(&self.took) {
             *total = counter.load(Ordering::Relaxed);
         }
-        answers.failed = self.failed.load(Ordering::Relaxed);
-        answers
+        stats.failed = self.failed.load(Ordering::Relaxed);
+        stats
     }
 }
 
@@ -55,12 +55,12 @@ impl CallStatsBySlice {
             None => CallStats::default(),
         };
         let now = Arc::new(CallCounters::default());
-        let since = SliceCallStats {
+        let stats = SliceCallStats {
             epoch: at.epoch,
             before,
             now: now.clone(),
         };
-        slices.insert(at.slice.clone(), since);
+        slices.insert(at.slice.clone(), stats);
         Some(now)
     }
 
@@ -98,8 +98,8 @@ impl RouterState {
         let began = clock.now().unix_ms();
         let answer = call.await;
         let took = clock.now().unix_ms().saturating_sub(began).max(0);
-        let answering = &self.parts.answering;
-        answering.record(&target.fenced, took.unsigned_abs(), &answer);
+        let call_stats = &self.parts.call_stats;
+        call_stats.record(&target.fenced, took.unsigned_abs(), &answer);
         if let Err(ShardError::Damaged { .. }) = &answer
             && let Some((_, window)) = self.previous_shard(target)
         {
@@ -111,7 +111,7 @@ impl RouterState {
 
     /// The call statistics of a slice before and since its cutover.
     pub fn cutover_call_stats(&self, slice: &SliceId) -> CutoverCallStats {
-        let slices = &self.parts.answering.slices;
+        let slices = &self.parts.call_stats.slices;
         let slices = slices.lock().unwrap_or_else(PoisonError::into_inner);
         slices
             .get(slice)
@@ -138,14 +138,14 @@ mod tests {
 
     #[test]
     fn calls_before_and_since_a_cutover_are_counted_apart() {
-        let answering = CallStatsBySlice::default();
+        let call_stats = CallStatsBySlice::default();
         let away = || -> ShardResult<()> { Err(ShardError::unavailable("away")) };
-        answering.record(&at(1), 3, &Ok(()));
-        answering.record(&at(1), 0, &away());
-        answering.record(&at(3), 900, &Ok(()));
+        call_stats.record(&at(1), 3, &Ok(()));
+        call_stats.record(&at(1), 0, &away());
+        call_stats.record(&at(3), 900, &Ok(()));
         // A stale route.
-        answering.record(&at(1), 1, &Ok(()));
-        let slices = answering.slices.lock().unwrap();
+        call_stats.record(&at(1), 1, &Ok(()));
+        let slices = call_stats.slices.lock().unwrap();
         let known = &slices[&at(1).slice];
         assert_eq!((known.before.calls(), known.before.failed), (2, 1));
         let after = known.now.read();

@@ -157,8 +157,8 @@ impl RouterState {
     /// Forgets the window of a slice and its call statistics, when the window has
     /// ended.
     pub fn forget_window(&self, slice: &SliceId) {
-        self.parts.answering.forget(slice);
-        self.parts.mirrors.forget(slice);
+        self.parts.call_stats.forget(slice);
+        self.parts.replica_syncs.forget(slice);
         let windows = &self.parts.dual_reads.windows;
         let mut windows = windows.lock().unwrap_or_else(PoisonError::into_inner);
         windows.remove(slice);

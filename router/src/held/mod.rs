@@ -200,9 +200,9 @@ impl<'a> PendingRequest<'a> {
         route: &Arc<TenantRoute>,
         failure: ShardError,
     ) -> Result<()> {
-        let setback = match &failure {
+        let cause = match &failure {
             ShardError::Fenced(_) => AttemptFailure::Fenced,
-            ShardError::Unavailable { .. } => AttemptFailure::Away,
+            ShardError::Unavailable { .. } => AttemptFailure::Unavailable,
             // A retry gives the same result.
             ShardError::Damaged { .. }
             | ShardError::Refused(_)
@@ -213,7 +213,7 @@ impl<'a> PendingRequest<'a> {
             }
         };
         self.attempt = self.attempt.saturating_add(1);
-        if self.backoff(WaiterRole::Other, setback).is_none() {
+        if self.backoff(WaiterRole::Other, cause).is_none() {
             self.state
                 .check_registry_age(route, self.route_key, &failure)
                 .await;
@@ -225,7 +225,7 @@ impl<'a> PendingRequest<'a> {
         self.was_held = true;
         self.waits_since_ms = Some(self.state.parts.clock.now().unix_ms());
         let outcome = self
-            .wait_at_gate(&mut wait_state, route, &tried, setback)
+            .wait_at_gate(&mut wait_state, route, &tried, cause)
             .await;
         self.wait_state = Some(wait_state);
         if let WaitOutcome::RouteChanged = outcome {
@@ -239,12 +239,12 @@ impl<'a> PendingRequest<'a> {
         wait_state: &mut WaitState,
         route: &Arc<TenantRoute>,
         tried: &TriedRoute,
-        setback: AttemptFailure,
+        cause: AttemptFailure,
     ) -> WaitOutcome {
         // Subscribe first, so that no notification is lost from here on.
         let mut notifications = wait_state.gate.subscribe();
         let answered = *notifications.borrow();
-        let is_fenced = setback == AttemptFailure::Fenced;
+        let is_fenced = cause == AttemptFailure::Fenced;
         if wait_state.scout.is_none() {
             wait_state.scout = wait_state.gate.try_scout();
         }
@@ -260,7 +260,7 @@ impl<'a> PendingRequest<'a> {
         if has_changed {
             return WaitOutcome::RouteChanged;
         }
-        let timer = tokio::time::sleep(self.next_wait(wait_state, setback));
+        let timer = tokio::time::sleep(self.next_wait(wait_state, cause));
         tokio::pin!(timer);
         loop {
             // `biased`: a random order would make simulations not repeatable.
@@ -282,19 +282,19 @@ impl<'a> PendingRequest<'a> {
                 }
                 scout = wait_state.gate.next_scout(), if wait_state.scout.is_none() => {
                     wait_state.scout = Some(scout);
-                    timer.set(tokio::time::sleep(self.next_wait(wait_state, setback)));
+                    timer.set(tokio::time::sleep(self.next_wait(wait_state, cause)));
                 }
             }
         }
     }
 
     /// How long to wait before the next attempt.
-    fn next_wait(&mut self, wait_state: &WaitState, setback: AttemptFailure) -> Duration {
+    fn next_wait(&mut self, wait_state: &WaitState, cause: AttemptFailure) -> Duration {
         let role = match wait_state.scout {
             Some(_) => WaiterRole::Scout,
             None => WaiterRole::Other,
         };
-        let after_ms = self.backoff(role, setback).unwrap_or(0);
+        let after_ms = self.backoff(role, cause).unwrap_or(0);
         self.waited_ms += after_ms;
         Duration::from_millis(after_ms.unsigned_abs())
     }
@@ -322,10 +322,10 @@ impl<'a> PendingRequest<'a> {
     }
 
     /// The backoff in milliseconds; `None` after the deadline.
-    fn backoff(&self, role: WaiterRole, setback: AttemptFailure) -> Option<i64> {
+    fn backoff(&self, role: WaiterRole, cause: AttemptFailure) -> Option<i64> {
         let most = self.state.parts.settings.hold_max.as_millis();
         let most = i64::try_from(most).unwrap_or(i64::MAX);
-        match hold::decide(role, setback, self.attempt, self.held_ms(), most) {
+        match hold::decide(role, cause, self.attempt, self.held_ms(), most) {
             HoldDecision::Retry { after_ms } => Some(after_ms),
             HoldDecision::GiveUp => None,
         }
@@ -362,7 +362,7 @@ impl<'a> PendingRequest<'a> {
                 Ok(wait_state)
             }
             None => {
-                let slot = self.state.parts.held.acquire(tenant, self.bytes);
+                let slot = self.state.parts.held_slots.acquire(tenant, self.bytes);
                 let slot = slot.ok_or_else(|| {
                     let counters = &self.state.parts.held_counters;
                     counters.refused.fetch_add(1, Ordering::Relaxed);

@@ -25,7 +25,7 @@ fn voter(name: &str) -> String {
 
 /// Waits until this many requests are held.
 async fn wait_until_held(state: &RouterState, wanted: usize) {
-    while state.parts.held.in_use() != wanted {
+    while state.parts.held_slots.in_use() != wanted {
         tokio::task::yield_now().await;
     }
 }
@@ -53,7 +53,7 @@ async fn held_requests_resume_together_after_a_move() {
         fleet.near.invalidate_route();
         let asked = fleet.shards.calls();
         fleet.shards.wait_for_calls(asked + 10).await;
-        assert_eq!(fleet.near.state.parts.held.in_use(), 50);
+        assert_eq!(fleet.near.state.parts.held_slots.in_use(), 50);
         fleet.activate().await;
     };
     let (answers, ()) = tokio::join!(join_all(votes), moving);

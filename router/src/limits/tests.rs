@@ -79,7 +79,12 @@ async fn a_throttled_key_is_limited_until_its_throttle_ends() {
         (refused.status, &refused.body["code"]),
         (429, &"rate-limited".into())
     );
-    assert!(refused.body["next"].as_str().unwrap().contains("overloaded"));
+    assert!(
+        refused.body["next"]
+            .as_str()
+            .unwrap()
+            .contains("overloaded")
+    );
     set(now);
     assert_eq!(server.ask("GET", "/polls", "").await.status, 200);
 }

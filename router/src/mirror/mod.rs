@@ -112,7 +112,7 @@ impl RouterState {
         let Some(replica) = &target.sync_replica else {
             return Ok(());
         };
-        let sync = self.parts.mirrors.get_or_create(target, replica);
+        let sync = self.parts.replica_syncs.get_or_create(target, replica);
         let epoch = target.fenced.epoch;
         // A fence error makes the caller read the route again. It is not counted as
         // a failure of the owner, and the replica may no longer be required.
@@ -170,18 +170,18 @@ impl RouterState {
             if !page.changes.is_empty() {
                 // If the import fails, the next round starts before this page.
                 rounds.cursor = Some(cursor);
-                let order = MigrationToken {
+                let token = MigrationToken {
                     migration_id: replica.move_id.clone(),
                     token: rounds.token,
                 };
-                match shard.import(slice, &order, &page.changes).await {
+                match shard.import(slice, &token, &page.changes).await {
                     Err(ShardError::SliceState(SliceStateError::StaleToken { highest })) => {
                         rounds.token = highest;
-                        let order = MigrationToken {
+                        let token = MigrationToken {
                             token: highest,
-                            ..order
+                            ..token
                         };
-                        shard.import(slice, &order, &page.changes).await?;
+                        shard.import(slice, &token, &page.changes).await?;
                     }
                     other => other?,
                 }
@@ -225,11 +225,11 @@ async fn check_replica_migration(
 ) -> ShardResult<()> {
     let fence = shard.fence(slice).await?;
     let fence = fence.ok_or(ShardError::SliceState(SliceStateError::UnknownSlice))?;
-    let order = MigrationToken {
+    let token = MigrationToken {
         migration_id: replica.move_id.clone(),
         token: fence.token,
     };
-    fence.may_import(&order).map_err(ShardError::SliceState)
+    fence.may_import(&token).map_err(ShardError::SliceState)
 }
 
 #[cfg(test)]

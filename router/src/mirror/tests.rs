@@ -98,11 +98,11 @@ async fn a_replica_that_is_taken_back_refuses_changes() {
         slice: slice(),
         epoch: Epoch(fleet.route().spent.0 + 1),
     };
-    let order = MigrationToken {
+    let token = MigrationToken {
         migration_id: MigrationId("move-1-back".to_owned()),
         token: 9,
     };
-    copy.prepare(&at, &order, key, HashRange::WHOLE)
+    copy.prepare(&at, &token, key, HashRange::WHOLE)
         .await
         .unwrap();
     for name in ["bob", "cid"] {

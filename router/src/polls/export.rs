@@ -131,7 +131,7 @@ impl PollExport {
             let Some(file) = state.open_archive(&target, poll, open).await? else {
                 return Ok(None);
             };
-            let rows = file.after(last).await?;
+            let rows = file.rows_after(last).await?;
             Ok(Some((file, rows)))
         });
         reading.await

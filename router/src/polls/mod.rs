@@ -368,7 +368,7 @@ mod tests {
             },
             epoch: Epoch(2),
         };
-        let order = MigrationToken {
+        let token = MigrationToken {
             migration_id: MigrationId("rc".to_owned()),
             token: 1,
         };
@@ -384,8 +384,8 @@ mod tests {
             parents: vec![0],
             children: vec![piece(1, 0, half - 1), piece(2, half, u64::MAX)],
         };
-        server.shards.shard.seal(&at, &order).await.unwrap();
-        server.shards.shard.recut(&order, &cut).await.unwrap();
+        server.shards.shard.seal(&at, &token).await.unwrap();
+        server.shards.shard.recut(&token, &cut).await.unwrap();
         server.source.change_route(|route| {
             let old = route.slices.remove(0);
             for (slice, hash_from) in [(1, 0), (2, half)] {
