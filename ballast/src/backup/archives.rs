@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use ballast_domain::{PollId, ShardId};
-use ballast_vote_shard::archive::{Archive, check};
+use ballast_vote_shard::archive::{Archive, verify_checksums};
 use ballast_vote_shard::shard::ArchiveFile;
 
 use super::manifest::FileCopy;
@@ -29,7 +29,7 @@ pub(super) async fn copy(
     for (poll, file) in named {
         copy_one(&from.join(&file.path), &to.join(&file.path))?;
         let archive = Archive::local(&to)?;
-        check(&archive, file, *poll).await?;
+        verify_checksums(&archive, file, *poll).await?;
         copies.push(FileCopy::from_file(&to.join(&file.path), &file.path)?);
     }
     Ok(copies)
@@ -72,7 +72,7 @@ pub(super) async fn verify(
     for (poll, file) in named {
         let checked = match directory.exists() {
             true => match Archive::local(&directory) {
-                Ok(archive) => check(&archive, file, *poll).await.map(drop),
+                Ok(archive) => verify_checksums(&archive, file, *poll).await.map(drop),
                 Err(error) => {
                     problems.push(format!("{}: {error}", directory.display()));
                     return;

@@ -8,7 +8,7 @@ use ballast_cli::read_rules;
 use ballast_control_plane::hotspots::{self, HotspotSettings};
 use ballast_domain::bounds::LANES_MAX;
 use ballast_hotspot_detector::diagnose;
-use ballast_hotspot_detector::rules::{self, Ruleset};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

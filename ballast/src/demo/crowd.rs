@@ -199,7 +199,7 @@ fn skewed_index(chance: u64, many: usize) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::skewed;
+    use super::skewed_index;
 
     #[test]
     fn most_are_at_a_few() {

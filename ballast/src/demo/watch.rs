@@ -174,7 +174,7 @@ fn text(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::part;
+    use super::report_section;
 
     #[test]
     fn cause_and_cure_are_found_in_a_letter() {

@@ -62,7 +62,7 @@ impl AppState {
     /// How a request can be answered directly. Traced or logged requests take the ordinary path,
     /// which records them.
     fn direct<B>(&self, request: &Request<B>) -> Option<(Direct, &Meter)> {
-        let direct = Direct::of(request.method(), request.uri())?;
+        let direct = Direct::from_request(request.method(), request.uri())?;
         let meter = match (direct, request.method()) {
             (Direct::Resolve, _) => &self.resolves,
             (Direct::Vote(..), &Method::POST) => &self.posted_votes,

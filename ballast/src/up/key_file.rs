@@ -158,7 +158,7 @@ mod tests {
             &whole.replace(['0', '1', '2', '3'], "+"),
             &format!("0{whole}"),
         ] {
-            fs::write_seed(&file, bad).unwrap();
+            fs::write(&file, bad).unwrap();
             let told = error(directory.path());
             assert!(told.contains("is damaged"), "{bad:?}: {told}");
             assert_eq!(fs::read_to_string(&file).unwrap(), *bad);

@@ -11,7 +11,7 @@ use ballast_control_plane::migrations::{MigrationBackends, MigrationRecords};
 use ballast_control_plane::workflows::{definitions, tasks};
 use ballast_control_plane::{ControlPlane, Workflows};
 use ballast_domain::Entropy;
-use ballast_domain::call_stats::AroundCutover;
+use ballast_domain::call_stats::CutoverCallStats;
 use ballast_domain::tenant::SliceId;
 use ballast_migration_engine::ports::{DualReadStats, ReadCounts};
 use ballast_migration_engine::steps::MigrationSteps;
@@ -137,11 +137,11 @@ impl DualReadStats for OwnRouter {
         }
     }
 
-    fn around_cutover(&self, slice: &SliceId) -> AroundCutover {
+    fn around_cutover(&self, slice: &SliceId) -> CutoverCallStats {
         self.0.cutover_call_stats(slice)
     }
 
-    fn forget_ended(&self, slice: &SliceId) {
+    fn forget(&self, slice: &SliceId) {
         self.0.forget_window(slice);
     }
 }

@@ -1,5 +1,5 @@
-//! Journey: a tenant is moved, followed, paused, called off, brought back and
-//! certified, over the admin API and from the command line.
+//! Journey: migrations are started, followed, paused, cancelled, reversed and certified, over the
+//! admin API and from the command line.
 
 use std::process::Command;
 
@@ -10,7 +10,7 @@ use crate::support::{
 };
 use serde_json::{Value, json};
 
-/// A command that knows where the instance is.
+/// A command with the instance's address and token.
 fn command(it: &Instance, arguments: &[&str]) -> Command {
     let mut command = ballast();
     command
@@ -50,13 +50,13 @@ async fn ask_to_move(it: &Instance, tenant: &str, body: Value) -> HttpAnswer {
     call.json(&body).send().await
 }
 
-/// Begins a move and returns its name.
+/// Starts a migration and returns its id.
 async fn moved(it: &Instance, tenant: &str, body: Value) -> String {
     let begun = ask_to_move(it, tenant, body).await.expect(202);
     text(&begun["migrationID"])
 }
 
-/// Waits until a move is over, and returns what it is then.
+/// Waits until a migration has ended, and returns it.
 async fn over(it: &Instance, id: &str) -> Value {
     let watch = it.call("GET", &format!("/migrations/{id}/watch"));
     let told = watch.send().await;
@@ -64,7 +64,7 @@ async fn over(it: &Instance, id: &str) -> Value {
     it.get(&format!("/migrations/{id}")).await
 }
 
-/// Waits until a move is in a phase.
+/// Waits until a migration is in a phase.
 async fn reaches(it: &Instance, id: &str, phase: &str) -> Value {
     eventually(phase, async || {
         let found = it.get(&format!("/migrations/{id}")).await;
@@ -94,7 +94,7 @@ async fn a_migration_is_requested_followed_and_certified() {
     let (application, poll) = voted(&it, "acme", 200).await;
     let from = find_shard(&it, "acme").await;
     let [to, _] = elsewhere(&it, "acme").await;
-    // A dry run says everything and does nothing.
+    // A dry run shows everything and changes nothing.
     let plan = ask_to_move(&it, "acme", json!({"toShardID": to, "dryRun": true})).await;
     let plan = plan.expect(200);
     assert_eq!(plan["price"]["rows"], 200);
@@ -160,7 +160,7 @@ async fn what_cannot_be_is_refused() {
         let answer = it.call("GET", path).send().await;
         answer.expect_error(404, "migration-not-found");
     }
-    // While one is at work there is no other, and no certificate yet.
+    // While a migration runs, no other may start, and it has no certificate yet.
     let id = moved(&it, "acme", json!({"toShardID": to})).await;
     refused(json!({"toShardID": other}), 409, "move-in-progress").await;
     let early = it.call("GET", &format!("/migrations/{id}/certificate"));
@@ -190,7 +190,7 @@ async fn a_repeated_request_returns_the_same_migration() {
     let first = send(&to).await.expect(202);
     let id = text(&first["migrationID"]);
     over(&it, &id).await;
-    // It is answered as the first time, although the slice is there by now.
+    // The repeated request gets the first answer, although the slice has moved since.
     let again = send(&to).await;
     assert_eq!(again.header("idempotency-replayed"), "true");
     assert_eq!(again.expect(202), first);
@@ -304,7 +304,7 @@ async fn a_migration_is_managed_from_the_command_line() {
         assert_eq!(refused.code, Some(1), "{refused:?}");
         assert!(refused.stderr.contains(code), "{refused:?}");
     }
-    // Followed to its end, with the last body alone.
+    // Wait for the end, which prints only the last body.
     let waited = ["tenant", "move", "acme", "--to", &to, "--window", "1s"];
     let waited = [&waited[..], &["--reason", "a trial", "--wait", "--json"]].concat();
     let done = run(&it, &waited).await;
@@ -328,7 +328,7 @@ async fn a_migration_is_managed_from_the_command_line() {
     let listed = parsed(&run(&it, &["migration", "list", "--json"]).await);
     assert_eq!(listed["items"][0], shown);
 
-    // All that has happened is what may happen.
+    // The audit of the tenant's history finds no violation.
     let audited = run(&it, &["migration", "audit", "--json"]).await;
     assert_eq!(audited.code, Some(0), "{audited:?}");
     let audited = parsed(&audited);
@@ -338,7 +338,7 @@ async fn a_migration_is_managed_from_the_command_line() {
     let unknown = run(&it, &["migration", "audit", "nobody"]).await;
     assert_eq!(unknown.code, Some(1), "{unknown:?}");
 
-    // Its certificate is believed, and one that was changed is not.
+    // Its certificate verifies, and a changed one does not.
     let printed = run(&it, &["migration", "certificate", &id]).await;
     let file = it.home().join("certificate.json");
     std::fs::write(&file, &printed.stdout).unwrap();
@@ -357,7 +357,7 @@ async fn a_migration_is_managed_from_the_command_line() {
     assert_eq!(bad.code, Some(1), "{bad:?}");
     assert!(bad.stderr.contains("signature"), "{bad:?}");
 
-    // One that is brought back did not complete; whoever watches sees the end.
+    // A reversed migration did not complete; a watch shows its end.
     let begun = ["tenant", "move", "acme", "--to", &other, "--json"];
     let id = text(&parsed(&run(&it, &begun).await)["migrationID"]);
     let mut watch = Process::spawn(&mut command(&it, &["migration", "watch", &id]));
@@ -394,13 +394,13 @@ async fn a_watch_and_a_migration_survive_kill_9() {
     assert!(watched.stdout.contains("reconnected"), "{watched:?}");
     let done = it.get(&format!("/migrations/{id}")).await;
     assert_eq!(done["status"], "completed", "{done}");
-    // The key outlives the process too.
+    // The signing key survives the process, too.
     assert_eq!(it.get("/certificate-key").await, key);
     assert_eq!(done["certificate"]["publicKey"], key["publicKey"]);
 }
 
-/// Whoever drains a shard again does it on other terms: those hold from then
-/// on, and what the first one left is not done twice.
+/// A second drain of a shard has other terms. They apply from then on, and migrations of the first
+/// drain are not repeated.
 #[tokio::test]
 async fn a_second_drain_replaces_the_first() {
     let it = Instance::start().await;
@@ -430,7 +430,7 @@ async fn a_second_drain_replaces_the_first() {
     let again = ["shard", "drain", &shard, "--yes", "--window", "0s"];
     let begun = run(&it, &again).await;
     assert_eq!(begun.code, Some(0), "{begun:?}");
-    // The first one's move keeps its own terms; all others have the second's.
+    // The first drain's migration keeps its terms; all others have the second's.
     it.act(&format!("/migrations/{first}/complete")).await;
     eventually("it is empty", async || {
         (it.get(&format!("/shards/{shard}/drain")).await["status"] == "empty").then_some(())
@@ -446,7 +446,7 @@ async fn a_second_drain_replaces_the_first() {
     }
 }
 
-/// As it is written in JSON, and as the command line writes it.
+/// Outcomes are spelled as in JSON and as on the command line.
 #[tokio::test]
 async fn migrations_are_filtered_by_outcome() {
     let it = Instance::start().await;
@@ -469,7 +469,7 @@ async fn a_shard_is_drained_and_a_drain_is_cancelled() {
     voted(&it, "acme", 20).await;
     let shard = find_shard(&it, "acme").await;
     let drain = format!("/shards/{shard}/drain");
-    // Without --yes it is only shown.
+    // Without --yes the plan is only shown.
     let held = it.get(&format!("/shards/{shard}")).await["slices"]
         .as_u64()
         .unwrap();
@@ -482,7 +482,7 @@ async fn a_shard_is_drained_and_a_drain_is_cancelled() {
     assert_eq!(plan["plan"]["movesTotal"], held);
     assert!(plan["plan"]["price"]["rows"].as_u64().unwrap() >= 20);
     assert_eq!(it.all("/migrations").await.len(), 0);
-    // One that is called off begins nothing further; what is under way goes on.
+    // A cancelled drain starts no more migrations; running ones continue.
     let begin = ["shard", "drain", &shard, "--yes", "--concurrency", "1"];
     let begun = run(&it, &[&begin[..], &["--reason", "new disks"]].concat()).await;
     assert_eq!(begun.code, Some(0), "{begun:?}");
@@ -510,7 +510,7 @@ async fn a_shard_is_drained_and_a_drain_is_cancelled() {
     })
     .await;
     assert_eq!(it.all("/migrations").await.len(), 1);
-    // To its end, after which the shard can be taken out.
+    // After a complete drain the shard can be removed.
     let begin = ["shard", "drain", &shard, "--yes", "--window", "0s"];
     let begun = run(&it, &begin).await;
     assert_eq!(begun.code, Some(0), "{begun:?}");
@@ -524,7 +524,7 @@ async fn a_shard_is_drained_and_a_drain_is_cancelled() {
     );
     let gone = it.call("DELETE", &format!("/shards/{shard}")).send().await;
     assert_eq!(gone.status, 204, "{}", gone.text);
-    // Whoever comes back to a shard that is in the fleet again is moved there.
+    // When the shard is in the fleet again, the tenants that belong on it are moved back.
     let again = json!({"shardID": shard, "url": "file:shards/another"});
     it.create("/shards", &again).await;
     let due = it.get("/rebalance").await["plan"]["totals"]["moves"]

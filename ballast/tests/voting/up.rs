@@ -1,5 +1,4 @@
-//! Journey: `ballast up` — first start, second start, crashes, signals, bad
-//! settings.
+//! Journey: `ballast up` — first start, second start, crashes, signals, invalid settings.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -52,7 +51,7 @@ async fn a_second_start_keeps_token_tenants_and_file() {
     let after = fs::metadata(&file).unwrap();
     assert_eq!(after.modified().unwrap(), before.modified().unwrap());
     assert_eq!(after.permissions(), before.permissions());
-    // Without the file it still works, and it is not written anew.
+    // Without the file it still works, and does not write it again.
     fs::remove_file(&file).unwrap();
     let token = it.token.clone();
     let (home, router) = (it.home_directory(), it.router.clone());
@@ -147,7 +146,7 @@ async fn with_stop_with_stdin_it_ends_with_its_parent() {
         args: vec!["--stop-with-stdin".to_owned()],
         ..InstanceOptions::default()
     };
-    // Its standard input is at its end from the beginning.
+    // Its standard input is closed from the start.
     let mut it = Instance::with(options).await;
     let ended = it.process().wait_for_end().await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -251,14 +250,14 @@ async fn a_token_file_with_other_content_is_not_overwritten() {
             garbage
         );
     }
-    // Nothing was made: once the file is gone, this is still a first start.
+    // Nothing was created: without the file this is still a first start.
     fs::remove_file(token_file(home.path())).unwrap();
     let it = Instance::within(home, InstanceOptions::default()).await;
     assert_eq!(it.get("/whoami").await["name"], "first-admin");
 }
 
-/// The journeys run what users build, and that has no fault injection: in a build
-/// with it, this vote would wait for a sync that fails.
+/// These journeys run the build that users run, without fault injection. With it, this vote would
+/// wait for a failing sync.
 #[tokio::test]
 async fn a_fault_in_the_environment_is_ignored() {
     let it = Instance::with(InstanceOptions {

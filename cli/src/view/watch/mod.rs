@@ -8,7 +8,7 @@
 //!   ▶ Copy (Task)                          left out around where it stands
 //!   ○ Verify (Task)
 //!
-//!   ▶ Copy  attempt 2, for 12 s in all     where it stands, run by run
+//!   ▶ Copy  attempt 2, for 12 s in total     where it stands, run by run
 //!     █████▌░░░░░  41 %  410 of 1,000 rows  49 s left  12 rows/s
 //! ```
 
