@@ -50,34 +50,18 @@ pub(super) fn hot(
     .collect()
 }
 
-/// `turned_away`: the tenant's throttled calls per second. With more lanes they become
+/// `throttled_calls`: the tenant's throttled calls per second. With more lanes they become
 /// votes.
 fn diagnose_hot_counter(
     item: &ItemWindow,
-    turned_away: f64,
+    throttled_calls: f64,
     settings: &DiagnosisSettings,
 ) -> CounterDiagnosis {
     let from = lane_count(item);
-    let demand = item.votes + turned_away;
+    let demand = item.votes + throttled_calls;
     let wanted = (demand / (settings.lane_votes_max * settings.lane_level)).ceil();
     let to = (wanted as u16).clamp(from, settings.lanes_max.max(from));
-    let mut evidence = vec![
-        format!(
-            "{} of {} gets {} votes/s",
-            item.name.item,
-            item.name.poll,
-            rounded(item.votes)
-        ),
-        format!(
-            "on {from} lanes that is {} of the {} votes/s that one lane is rated at",
-            percent(item.lane_votes() / settings.lane_votes_max),
-            rounded(settings.lane_votes_max)
-        ),
-    ];
-    if turned_away >= 1.0 {
-        let many = rounded(turned_away);
-        evidence.push(format!("{many} calls/s of its tenant are throttled"));
-    }
+    let evidence = hot_counter_evidence(item, throttled_calls, settings);
     let (name, votes, lanes) = (item.name.clone(), item.votes, from);
     let cause = HotspotCause::HotCounter {
         item: name.clone(),
@@ -123,6 +107,33 @@ fn diagnose_hot_counter(
             .to_owned(),
         rejected: vec![lanes, moving],
     }
+}
+
+/// What shows that a counter is at the limit of its lanes.
+fn hot_counter_evidence(
+    item: &ItemWindow,
+    throttled_calls: f64,
+    settings: &DiagnosisSettings,
+) -> Vec<String> {
+    let from = lane_count(item);
+    let mut evidence = vec![
+        format!(
+            "{} of {} gets {} votes/s",
+            item.name.item,
+            item.name.poll,
+            rounded(item.votes)
+        ),
+        format!(
+            "on {from} lanes that is {} of the {} votes/s that one lane is rated at",
+            percent(item.lane_votes() / settings.lane_votes_max),
+            rounded(settings.lane_votes_max)
+        ),
+    ];
+    if throttled_calls >= 1.0 {
+        let many = rounded(throttled_calls);
+        evidence.push(format!("{many} calls/s of its tenant are throttled"));
+    }
+    evidence
 }
 
 /// Whether a counter has more lanes than it needs in both windows. Lanes belong to the

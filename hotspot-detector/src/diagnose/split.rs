@@ -30,6 +30,12 @@ struct BusiestPoll {
     is_at_its_lanes: bool,
 }
 
+impl BusiestPoll {
+    fn describe(&self) -> String {
+        format!("{} of its votes are for {}", percent(self.share), self.poll)
+    }
+}
+
 impl OverloadCase<'_> {
     /// Diagnoses the largest slice, if no shard of the region could hold it even alone.
     pub(super) fn diagnose_oversized_tenant(&self) -> Option<TenantDiagnosis> {
@@ -54,13 +60,7 @@ impl OverloadCase<'_> {
             share,
         };
         let busiest = self.busiest(slice, used);
-        if let Some(busiest) = &busiest {
-            evidence.push(format!(
-                "{} of its votes are for {}",
-                percent(busiest.share),
-                busiest.poll
-            ));
-        }
+        evidence.extend(busiest.as_ref().map(BusiestPoll::describe));
         // Only the votes of a poll are measured.
         let busiest = busiest.filter(|_| dimension == Dimension::Votes);
         let heavy = busiest.as_ref().map(|it| it.used).unwrap_or_default();

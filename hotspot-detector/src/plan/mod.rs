@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   fleet + terms ─► required moves ─► overloaded shards ─► order ─► schedule ─► plan
-//!                    drain, rules,     cheapest set out,    what      windows,
+//!                    drain, rules,     cheapest set,        what      windows,
 //!                    pins              best score in        waits     pace
 //! ```
 //! Pure: a function of the [`FleetSnapshot`], at one revision and one moment, and the

@@ -18,7 +18,7 @@ use super::why_not::worst;
 const ROUNDS: usize = 12;
 /// No other set is tried if more than one in this many slices found no target: the fleet is
 /// too full.
-const MOST_FOUND_ONE: usize = 4;
+const UNPLACED_DIVISOR: usize = 4;
 /// Consecutive slices without a target after which partial relief stops.
 const FAILURES_MAX: usize = 100;
 /// Slices of one shard for which room is made elsewhere.
@@ -26,15 +26,15 @@ const ROOM_TRIES: usize = 16;
 
 /// Relieves every overloaded shard, worst first.
 pub(super) fn relieve_all(draft: &mut PlanDraft<'_>) {
-    let mut troubled: Vec<(f64, u32)> = draft
+    let mut overloaded: Vec<(f64, u32)> = draft
         .places
         .iter()
         .zip(0u32..)
         .filter(|(place, _)| place.is_overloaded())
         .map(|(place, at)| (place.load.share_of(&place.limit), at))
         .collect();
-    troubled.sort_by(|one, two| two.0.total_cmp(&one.0).then(one.1.cmp(&two.1)));
-    for (_, at) in troubled {
+    overloaded.sort_by(|one, two| two.0.total_cmp(&one.0).then(one.1.cmp(&two.1)));
+    for (_, at) in overloaded {
         // Making room for another shard may have filled or relieved this one.
         if draft.places[at as usize].is_overloaded() {
             relieve(draft, at);
@@ -130,7 +130,7 @@ fn to_level(
             return true;
         }
         draft.undo_to(mark);
-        if without_place.len() * MOST_FOUND_ONE > chosen.len().max(MOST_FOUND_ONE) {
+        if without_place.len() * UNPLACED_DIVISOR > chosen.len().max(UNPLACED_DIVISOR) {
             return false;
         }
         candidates.retain(|item| !without_place.contains(&item.slice));

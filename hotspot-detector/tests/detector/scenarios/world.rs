@@ -270,14 +270,14 @@ impl SimulatedFleet {
                 waits += counter.waits;
             }
             used.votes += votes;
-            let turned_away = (wanted - votes) * seconds;
+            let throttled_calls = (wanted - votes) * seconds;
             let slice = sample
                 .slices
                 .iter_mut()
                 .find(|slice| slice.slice == tenant.slice)
                 .unwrap();
             slice.flow.votes += votes * seconds;
-            slice.flow.throttles += turned_away;
+            slice.flow.throttles += throttled_calls;
             sample.items.push(ItemSample {
                 name: counter.name.clone(),
                 votes: votes * seconds,
