@@ -152,7 +152,7 @@ pub(crate) async fn fetch_recorded_load(
 fn check_rules(file: &std::path::Path, screen: &Screen) -> Result<CommandOutcome, CliError> {
     match read_rules(file) {
         Ok(rules) => {
-            let told = match screen.json {
+            let message = match screen.json {
                 true => json!({ "valid": true, "rules": rules.rules.len() }).to_string(),
                 false => format!(
                     "{}: {}, no problems",
@@ -160,16 +160,16 @@ fn check_rules(file: &std::path::Path, screen: &Screen) -> Result<CommandOutcome
                     count_noun(rules.rules.len() as u64, "rule")
                 ),
             };
-            screen.data(told.as_bytes())?;
+            screen.data(message.as_bytes())?;
             Ok(CommandOutcome::Done)
         }
         Err(error) => {
             let problems: Vec<_> = error.to_string().lines().map(str::to_owned).collect();
-            let told = match screen.json {
+            let message = match screen.json {
                 true => json!({ "valid": false, "problems": problems }).to_string(),
                 false => problems.join("\n"),
             };
-            screen.data(told.as_bytes())?;
+            screen.data(message.as_bytes())?;
             Ok(CommandOutcome::Negative)
         }
     }
@@ -216,10 +216,10 @@ pub(crate) fn parse_samples(
 
 fn test_rules(rules: &Ruleset, text: &str, screen: &Screen) -> Result<CommandOutcome, CliError> {
     let report = test::test(rules, parse_samples(text)?);
-    let told = match screen.json {
+    let message = match screen.json {
         true => hotspots::report_json(&report).to_string(),
         false => test::format_report(&report).trim_end().to_owned(),
     };
-    screen.data(told.as_bytes())?;
+    screen.data(message.as_bytes())?;
     Ok(CommandOutcome::Done)
 }

@@ -179,11 +179,11 @@ impl SimulateArgs {
             busiest: &busiest,
             counted_on: &counted_on,
         };
-        let told = match screen.json {
+        let message = match screen.json {
             true => simulated::simulation_json(&came),
             false => simulated::simulation_text(&came),
         };
-        screen.data(told.trim_end().as_bytes())?;
+        screen.data(message.trim_end().as_bytes())?;
         Ok(CommandOutcome::Done)
     }
 }

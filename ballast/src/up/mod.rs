@@ -59,8 +59,8 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Comman
     let lock = lock::DataDir::take(&config.server.data_dir)?;
     let logging = Arc::new(logging::Logging::start(&config)?);
     memory::in_small_pages();
-    if let Some(told) = format::upgrade_format(lock.path())? {
-        screen.note(&told);
+    if let Some(output) = format::upgrade_format(lock.path())? {
+        screen.note(&output);
     }
     let listener = listener::Listener::bind(&config.server).await?;
     let parts = parts::Services::open(&config, lock.path(), listener.public_url(&config)).await?;
