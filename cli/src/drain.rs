@@ -46,7 +46,7 @@ pub(crate) struct DrainArgs {
     /// The shard
     id: String,
     #[command(flatten)]
-    manner: BulkMoveArgs,
+    options: BulkMoveArgs,
     /// Cancel the drain: the shard accepts slices again; running migrations finish
     #[arg(long, conflicts_with_all = ["yes", "concurrency", "window"])]
     cancel: bool,
@@ -60,7 +60,7 @@ impl DrainArgs {
         if self.cancel {
             let before: drains::DrainBody = fetch_drain(remote, &id).await?.read()?;
             let request = Request::post(&["shards", &id, "drain", "cancel"]);
-            let request = request.query("reason", self.manner.reason);
+            let request = request.query("reason", self.options.reason);
             let reply = client.send(request).await?;
             match before.is_running() {
                 true => view::show(screen, &reply, drains::describe_cancelled)?,
@@ -68,13 +68,13 @@ impl DrainArgs {
             }
             return Ok(CommandOutcome::Done);
         }
-        if !self.manner.yes {
+        if !self.options.yes {
             let reply = fetch_drain(remote, &id).await?;
             view::show(screen, &reply, drains::describe_drain_plan)?;
             screen.hint("dry run: nothing was changed; add --yes to run it");
             return Ok(CommandOutcome::Done);
         }
-        let request = self.manner.request(&["shards", &id, "drain"]);
+        let request = self.options.request(&["shards", &id, "drain"]);
         let reply = client.send(request).await?;
         view::show(screen, &reply, drains::describe_draining)?;
         let next = format!(
@@ -97,7 +97,7 @@ pub(crate) async fn fetch_drain(remote: &Remote, id: &str) -> Result<Reply, CliE
 #[derive(Debug, Args)]
 pub(crate) struct RebalanceArgs {
     #[command(flatten)]
-    manner: BulkMoveArgs,
+    options: BulkMoveArgs,
     /// Only show the plan, as without --yes
     #[arg(long, conflicts_with = "yes")]
     dry_run: bool,
@@ -107,13 +107,13 @@ impl RebalanceArgs {
     /// Runs the command.
     pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let (client, screen) = (&remote.client, &remote.screen);
-        if self.dry_run || !self.manner.yes {
+        if self.dry_run || !self.options.yes {
             let reply = client.send(Request::get(&["rebalance"])).await?;
             view::show(screen, &reply, drains::describe_rebalance_plan)?;
             screen.hint("dry run: nothing was changed; add --yes to run it");
             return Ok(CommandOutcome::Done);
         }
-        let reply = client.send(self.manner.request(&["rebalance"])).await?;
+        let reply = client.send(self.options.request(&["rebalance"])).await?;
         view::show(screen, &reply, drains::describe_rebalancing)?;
         let execution = reply.read::<Value>()?["executionID"]
             .as_str()

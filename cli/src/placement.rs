@@ -89,8 +89,8 @@ impl PlacementCommand {
                     .query("slice", slice)
                     .query("at", at);
                 let reply = client.send(request).await?;
-                view::show(screen, &reply, |screen, told| {
-                    explain::explain_text(screen, told, at, all)
+                view::show(screen, &reply, |screen, state_text| {
+                    explain::explain_text(screen, state_text, at, all)
                 })?;
                 if at.is_none() && !screen.json {
                     show_migrations(remote, &tenant, slice).await?;
@@ -135,10 +135,12 @@ async fn show_migrations(
     // Without --slice, use the first slice, as the explanation does.
     let slice = slice.or(slices.first().map(|first| first.slice));
     for found in slices.iter().filter(|found| Some(found.slice) == slice) {
-        let told = migrations::describe_migration(found)
+        let state_text = migrations::describe_migration(found)
             .or_else(|| migrations::describe_last_migration(found));
-        if let Some(told) = told {
-            remote.screen.data(format!("\nIt {told}.").as_bytes())?;
+        if let Some(state_text) = state_text {
+            remote
+                .screen
+                .data(format!("\nIt {state_text}.").as_bytes())?;
         }
     }
     Ok(())

@@ -76,7 +76,7 @@ pub(crate) async fn show_preview(
         .client
         .list(request, &paging, PREVIEW_ITEMS_MAX)
         .await?;
-    view::show(&remote.screen, &reply, |screen, told| {
-        view::preview::preview_text(screen, told, question)
+    view::show(&remote.screen, &reply, |screen, preview_body| {
+        view::preview::preview_text(screen, preview_body, question)
     })
 }

@@ -246,8 +246,8 @@ async fn show_shard(remote: &Remote, id: &str) -> Result<(), CliError> {
     }
     view::show(screen, &reply, shards::shard_facts)?;
     if let (Some(drain), false) = (&drain, screen.json) {
-        let told = format!("draining  {}", drains::describe_progress(&drain.read()?));
-        screen.data(told.as_bytes())?;
+        let progress_line = format!("draining  {}", drains::describe_progress(&drain.read()?));
+        screen.data(progress_line.as_bytes())?;
     }
     Ok(())
 }

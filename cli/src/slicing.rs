@@ -28,7 +28,7 @@ pub(crate) struct SplitArgs {
     #[arg(long)]
     stay: bool,
     #[command(flatten)]
-    manner: RecutArgs,
+    options: RecutArgs,
 }
 
 /// Arguments of `tenant merge`.
@@ -40,7 +40,7 @@ pub(crate) struct MergeArgs {
     #[arg(long, value_name = "N")]
     into: Option<u32>,
     #[command(flatten)]
-    manner: RecutArgs,
+    options: RecutArgs,
 }
 
 /// Flags of both commands.
@@ -61,14 +61,14 @@ impl SplitArgs {
         JsonFields::default()
             .with("into", Some(self.into))
             .with("stay", self.stay.then_some(true))
-            .with("dryRun", self.manner.dry_run.then_some(true))
+            .with("dryRun", self.options.dry_run.then_some(true))
     }
 
     /// Runs the command.
     pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let request = Request::post(&["tenants", &self.tenant, "split"]);
         let request = request.body(self.fields().value());
-        self.manner.run(remote, &self.tenant, request).await
+        self.options.run(remote, &self.tenant, request).await
     }
 }
 
@@ -76,14 +76,14 @@ impl MergeArgs {
     fn fields(&self) -> JsonFields {
         JsonFields::default()
             .with("into", self.into)
-            .with("dryRun", self.manner.dry_run.then_some(true))
+            .with("dryRun", self.options.dry_run.then_some(true))
     }
 
     /// Runs the command.
     pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let request = Request::post(&["tenants", &self.tenant, "merge"]);
         let request = request.body(self.fields().value());
-        self.manner.run(remote, &self.tenant, request).await
+        self.options.run(remote, &self.tenant, request).await
     }
 }
 

@@ -85,8 +85,8 @@ impl<'a> Table<'a> {
         let mut lines: Vec<String> = self.lines();
         if !left_out.is_empty() {
             left_out.reverse();
-            let told = format!("no room for {}; see --json", left_out.join(", "));
-            lines.push(self.screen.dim(&told));
+            let message = format!("no room for {}; see --json", left_out.join(", "));
+            lines.push(self.screen.dim(&message));
         }
         lines.join("\n")
     }
@@ -228,8 +228,8 @@ mod tests {
 
     #[test]
     fn numbers_have_separators() {
-        let told: Vec<_> = [0, 999, 1_000, 1_234_567].map(format_number).into();
-        assert_eq!(told, ["0", "999", "1,000", "1,234,567"]);
+        let message: Vec<_> = [0, 999, 1_000, 1_234_567].map(format_number).into();
+        assert_eq!(message, ["0", "999", "1,000", "1,234,567"]);
     }
 
     #[test]

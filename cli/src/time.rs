@@ -109,10 +109,10 @@ pub(crate) fn format_duration(ms: i64) -> String {
 
 /// `09:30:00 UTC`, with the date unless it is today.
 pub(crate) fn format_clock(moment: Timestamp, now: Timestamp) -> String {
-    let (told, today) = (format_exact(moment), format_exact(now));
-    match (told.split_once(' '), today.split_once(' ')) {
+    let (formatted, today) = (format_exact(moment), format_exact(now));
+    match (formatted.split_once(' '), today.split_once(' ')) {
         (Some((day, time)), Some((other, _))) if day == other => time.to_owned(),
-        _ => told,
+        _ => formatted,
     }
 }
 
@@ -150,17 +150,18 @@ mod tests {
 
     #[test]
     fn distances_are_told_in_one_unit() {
-        let told = |seconds| format_relative(NOW.plus_seconds(seconds), NOW);
-        assert_eq!(told(-2), "just now");
-        assert_eq!(told(-200), "3 min ago");
-        assert_eq!(told(-90_000), "25 h ago");
-        assert_eq!(told(86_400 * 30), "in 30 days");
-        assert_eq!(told(-86_400 * 800), "2 years ago");
+        let formatted = |seconds| format_relative(NOW.plus_seconds(seconds), NOW);
+        assert_eq!(formatted(-2), "just now");
+        assert_eq!(formatted(-200), "3 min ago");
+        assert_eq!(formatted(-90_000), "25 h ago");
+        assert_eq!(formatted(86_400 * 30), "in 30 days");
+        assert_eq!(formatted(-86_400 * 800), "2 years ago");
     }
 
     #[test]
     fn spans_are_told_in_two_units() {
-        let told = [0, 12_900, 133_000, 3_600_000, 90_061_000, 200_000_000].map(format_duration);
+        let formatted =
+            [0, 12_900, 133_000, 3_600_000, 90_061_000, 200_000_000].map(format_duration);
         let words = [
             "0 s",
             "12 s",
@@ -169,7 +170,7 @@ mod tests {
             "1 day 1 h",
             "2 days 7 h",
         ];
-        assert_eq!(told, words);
+        assert_eq!(formatted, words);
         assert_eq!(format_duration(-5), "0 s", "clocks differ");
         assert_eq!(format_clock(NOW, NOW), format_exact(NOW)[11..]);
         assert_eq!(

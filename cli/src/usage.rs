@@ -87,9 +87,9 @@ mod tests {
             crate::TestCli::command(),
             words.into_iter().map(str::to_owned),
         );
-        let told = error.render().to_string();
+        let rendered_text = error.render().to_string();
         let usage = "Usage: ballast workflow check [OPTIONS] <NAME|FILE>\n";
-        assert!(told.contains(usage), "{told}");
+        assert!(rendered_text.contains(usage), "{rendered_text}");
     }
 
     #[test]

@@ -58,8 +58,8 @@ impl BackupCommand {
             } => {
                 let data_dir = data_dir_or_configured(data_dir)?;
                 let manifest = create::create(&data_dir, &destination).await?;
-                let told = format!("the backup in {} is complete", destination.display());
-                print_manifest(screen, &manifest, &told)?;
+                let message = format!("the backup in {} is complete", destination.display());
+                print_manifest(screen, &manifest, &message)?;
                 Ok(CommandOutcome::Done)
             }
             Self::Verify { backup } => {
@@ -69,8 +69,8 @@ impl BackupCommand {
                     let body = serde_json::json!({ "manifest": manifest, "problems": problems });
                     print_text(screen, &serde_json::to_string_pretty(&body)?)?;
                 } else if problems.is_empty() {
-                    let told = "verified: all files match the manifest";
-                    print_manifest(screen, &manifest, told)?;
+                    let message = "verified: all files match the manifest";
+                    print_manifest(screen, &manifest, message)?;
                 } else {
                     print_text(screen, &problems.join("\n"))?;
                 }
@@ -89,12 +89,12 @@ impl RestoreArgs {
     pub(crate) async fn run(self, screen: &Screen) -> anyhow::Result<CommandOutcome> {
         let data_dir = data_dir_or_configured(self.target.or(self.data_dir))?;
         let manifest = restore::restore(&self.backup, &data_dir).await?;
-        let told = format!(
+        let message = format!(
             "restored to {}; every epoch was raised. Start it with: ballast up --data-dir {}",
             data_dir.display(),
             data_dir.display()
         );
-        print_manifest(screen, &manifest, &told)?;
+        print_manifest(screen, &manifest, &message)?;
         Ok(CommandOutcome::Done)
     }
 }
@@ -106,7 +106,7 @@ fn data_dir_or_configured(given: Option<PathBuf>) -> anyhow::Result<PathBuf> {
     })
 }
 
-fn print_manifest(screen: &Screen, manifest: &Manifest, told: &str) -> anyhow::Result<()> {
+fn print_manifest(screen: &Screen, manifest: &Manifest, message: &str) -> anyhow::Result<()> {
     if screen.json {
         return print_text(screen, &serde_json::to_string_pretty(manifest)?);
     }
@@ -126,7 +126,7 @@ fn print_manifest(screen: &Screen, manifest: &Manifest, told: &str) -> anyhow::R
     }
     let registry = &manifest.registry;
     let text = format!(
-        "{}\n\nregistry: {} tenants as of revision {}; made at {}\n{told}",
+        "{}\n\nregistry: {} tenants as of revision {}; made at {}\n{message}",
         table.render(),
         format_number(registry.tenants),
         format_number(registry.revision),
@@ -136,6 +136,6 @@ fn print_manifest(screen: &Screen, manifest: &Manifest, told: &str) -> anyhow::R
 }
 
 fn print_text(screen: &Screen, text: &str) -> anyhow::Result<()> {
-    let told = screen.data(text.as_bytes());
-    told.map_err(|_| anyhow::anyhow!("stdout is closed"))
+    let written = screen.data(text.as_bytes());
+    written.map_err(|_| anyhow::anyhow!("stdout is closed"))
 }

@@ -34,7 +34,7 @@ const EPOCHS: u64 = 1 << 20;
 /// The start of the seconds, to keep epochs short.
 const SINCE_SECONDS: i64 = 1_760_000_000;
 
-fn raise() -> u64 {
+fn epoch_raise() -> u64 {
     let seconds = SystemClock.now().unix_ms() / 1_000 - SINCE_SECONDS;
     EPOCHS + seconds.max(0).unsigned_abs()
 }
@@ -73,7 +73,7 @@ pub(super) async fn restore(backup: &Path, data_dir: &Path) -> anyhow::Result<Ma
     if let Some(executions) = &manifest.executions {
         let path = data_dir.join(&executions.name);
         copy(&backup.join(&executions.name), &path)?;
-        end_executions(&path, &manifest).await?;
+        cancel_executions(&path, &manifest).await?;
     }
     if let Some(key) = &manifest.certificate_key {
         copy(&backup.join(&key.name), &data_dir.join(&key.name))?;
@@ -95,10 +95,10 @@ async fn raise_registry(
     manifest: &Manifest,
 ) -> anyhow::Result<Vec<(ShardId, FencedSlice)>> {
     let registry = SqliteRegistry::open(path, Arc::new(SystemClock)).await?;
-    bring_home(&registry, manifest).await?;
+    relocate_shards(&registry, manifest).await?;
     let reason = format!("restored from the backup of {}", manifest.created_at);
     let intent = Intent::ballast("restore", &reason);
-    let (mut owned, raise) = (Vec::new(), raise());
+    let (mut owned, raise) = (Vec::new(), epoch_raise());
     let mut query = RecordQuery::all(RecordKind::Tenant, TENANTS_AT_ONCE);
     loop {
         let tenants = typed::list::<Tenant>(&registry, &query).await?;
@@ -128,7 +128,7 @@ async fn raise_registry(
 }
 
 /// Points every shard to its files in the new data directory.
-async fn bring_home(registry: &SqliteRegistry, manifest: &Manifest) -> anyhow::Result<()> {
+async fn relocate_shards(registry: &SqliteRegistry, manifest: &Manifest) -> anyhow::Result<()> {
     let query = RecordQuery::all(RecordKind::Shard, u32::MAX);
     for mut shard in typed::list::<Shard>(registry, &query).await? {
         let id = &shard.value.shard_id;
@@ -146,7 +146,7 @@ async fn bring_home(registry: &SqliteRegistry, manifest: &Manifest) -> anyhow::R
 }
 
 /// Cancels open executions: the restore undoes what they did since the backup.
-async fn end_executions(path: &Path, manifest: &Manifest) -> anyhow::Result<()> {
+async fn cancel_executions(path: &Path, manifest: &Manifest) -> anyhow::Result<()> {
     let store = SqliteStore::open(path).await?;
     let cause = format!("restored from the backup of {}", manifest.created_at);
     cancel_open_executions(&store, SystemClock.now().unix_ms(), &cause).await?;

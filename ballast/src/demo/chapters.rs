@@ -68,11 +68,11 @@ pub(super) async fn play_chapters(
 
     // The crowd comes to a tenant that was quiet so far.
     crowd.send_to(Some(star.clone()));
-    let told = format!(
+    let output = format!(
         "everybody votes at {}, which is also on {}",
         star.id, star.shard
     );
-    teller.begin("crowd", &told);
+    teller.begin("crowd", &output);
     let acted = watch::wait_for_action(api, teller).await?;
     let id = match &acted {
         Some(acted) => acted.migration.clone(),
@@ -113,13 +113,13 @@ async fn start_move_by_hand(
     let fills = watch::shard_fills(api).await?;
     let emptiest = fills.iter().map(|(id, _)| id).find(|id| **id != star.shard);
     let to = emptiest.context("another shard")?;
-    let told = format!(
+    let output = format!(
         "the hotspot loop has not acted in time, so the demo starts the migration by hand. \
          {} is at {} %, and this is what the loop says: {why}",
         star.shard,
         watch::fill_of(&fills, &star.shard)
     );
-    teller.begin("diagnosis", &told);
+    teller.begin("diagnosis", &output);
     start_move(api, star, to, "a flash crowd").await
 }
 
@@ -152,7 +152,7 @@ async fn show_relief(
         Some(_) => ", and the loop cannot tell whether its plan helped",
         None => "",
     };
-    let told = format!(
+    let output = format!(
         "{} is on {to}. Write pause: {} ms. {from} went from {} % to {} % of capacity, \
          {to} is at {} %: {hotspot}{verdict}",
         ended.tenant.as_deref().unwrap_or("it"),
@@ -161,7 +161,7 @@ async fn show_relief(
         fill.1,
         watch::fill_of(&now, &to),
     );
-    teller.begin("gone", &told);
+    teller.begin("gone", &output);
     ended.verdict = judged.verdict;
     ended.fill = Some(fill);
     Ok(())
@@ -232,8 +232,8 @@ async fn kill_and_restart(
     house.kill().await?;
     teller.begin(chapter, &format!("{killed}; restarting"));
     house.start().await?;
-    let told = format!("{killed}; restarted, the migration continues");
-    teller.begin(chapter, &told);
+    let output = format!("{killed}; restarted, the migration continues");
+    teller.begin(chapter, &output);
     Ok(())
 }
 

@@ -122,8 +122,8 @@ impl DemoFleet {
         let mut lines = BufReader::new(stdout).lines();
         let first = tokio::time::timeout(PATIENCE, lines.next_line()).await;
         let Ok(Ok(Some(line))) = first else {
-            let told = child.wait_with_output().await?;
-            bail!("the fleet did not start: {}", failure_detail(&told.stderr));
+            let text = child.wait_with_output().await?;
+            bail!("the fleet did not start: {}", failure_detail(&text.stderr));
         };
         let ready: Value = serde_json::from_str(&line).context("read where the fleet is")?;
         ready["router"]
@@ -188,9 +188,9 @@ impl DemoFleet {
 }
 
 /// Why a process ended, from the last line of its stderr.
-fn failure_detail(told: &[u8]) -> String {
-    let told = String::from_utf8_lossy(told);
-    let last = told.trim().lines().last().unwrap_or("no output");
+fn failure_detail(text: &[u8]) -> String {
+    let text = String::from_utf8_lossy(text);
+    let last = text.trim().lines().last().unwrap_or("no output");
     let problem: Option<Value> = serde_json::from_str(last).ok();
     let detail = problem.as_ref().and_then(|it| it["detail"].as_str());
     detail.unwrap_or(last).to_owned()

@@ -70,7 +70,7 @@ const LINGER: Duration = Duration::from_secs(15 * 60);
 pub(crate) async fn run(args: &DemoArgs, screen: &Screen) -> anyhow::Result<CommandOutcome> {
     let mut stop = StopSignals::listen()?;
     let mut house = DemoFleet::start_new(&args.listen).await?;
-    let told = match prepare_stage(args, screen, &house, &mut stop).await {
+    let outcome = match prepare_stage(args, screen, &house, &mut stop).await {
         Ok(Some(stage)) => run_story(args, screen, &mut house, stage, &mut stop).await,
         // Stopped before voting started.
         Ok(None) => Ok(CommandOutcome::Done),
@@ -78,7 +78,7 @@ pub(crate) async fn run(args: &DemoArgs, screen: &Screen) -> anyhow::Result<Comm
     };
     // Clean up in every case.
     house.tear_down().await;
-    told
+    outcome
 }
 
 /// Ctrl-C and SIGTERM. Handled from the start, so that the demo always cleans up.

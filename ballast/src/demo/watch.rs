@@ -29,13 +29,13 @@ pub(super) async fn wait_for_action(
     api: &FleetApi,
     teller: &StoryWriter,
 ) -> anyhow::Result<Option<HotspotMove>> {
-    let mut told = ReportedFindings::default();
+    let mut reported = ReportedFindings::default();
     for _ in 0..ACT_LOOKS {
         tokio::time::sleep(LOOK).await;
         let Some(hotspot) = newest_hotspot(api).await? else {
             continue;
         };
-        told.report(&hotspot, teller);
+        reported.report(&hotspot, teller);
         let Some(plan) = hotspot["planID"].as_str() else {
             continue;
         };
@@ -164,8 +164,8 @@ pub(super) fn fill_of(fills: &[(String, u64)], shard: &str) -> u64 {
 /// Why nothing is done about a shard.
 pub(super) async fn explain_inaction(api: &FleetApi, shard: &str) -> anyhow::Result<String> {
     let path = format!("/shards/{shard}/why-not");
-    let told = api.admin(Method::GET, &path, None).await?;
-    Ok(text(&told["answer"]))
+    let reported = api.admin(Method::GET, &path, None).await?;
+    Ok(text(&reported["answer"]))
 }
 
 fn text(value: &Value) -> String {

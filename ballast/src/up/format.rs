@@ -91,8 +91,8 @@ mod tests {
         assert!(upgrade_format(path).is_err());
         fs::remove_file(path.join(NAME)).unwrap();
         fs::write(path.join("registry.db"), "").unwrap();
-        let told = upgrade_format(path).unwrap().unwrap();
-        assert!(told.contains("from format 0 to 3"), "{told}");
+        let message = upgrade_format(path).unwrap().unwrap();
+        assert!(message.contains("from format 0 to 3"), "{message}");
         assert_eq!(upgrade_format(path).unwrap(), None);
     }
 }

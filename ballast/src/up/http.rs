@@ -178,13 +178,13 @@ async fn ready(
 
 /// An error with its causes.
 fn describe_causes(error: &dyn std::error::Error) -> String {
-    let mut told = error.to_string();
+    let mut description = error.to_string();
     let mut cause = error.source();
     while let Some(next) = cause {
-        told = format!("{told}: {next}");
+        description = format!("{description}: {next}");
         cause = next.source();
     }
-    told
+    description
 }
 
 /// The sources of `/metrics`.

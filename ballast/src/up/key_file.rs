@@ -140,8 +140,8 @@ mod tests {
         let file = directory.path().join(KEY.name);
         for mode in [0o640, 0o604, 0o660] {
             fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
-            let told = error(directory.path());
-            assert!(told.contains("chmod 600"), "{told}");
+            let message = error(directory.path());
+            assert!(message.contains("chmod 600"), "{message}");
         }
     }
 
@@ -159,8 +159,8 @@ mod tests {
             &format!("0{whole}"),
         ] {
             fs::write(&file, bad).unwrap();
-            let told = error(directory.path());
-            assert!(told.contains("is damaged"), "{bad:?}: {told}");
+            let message = error(directory.path());
+            assert!(message.contains("is damaged"), "{bad:?}: {message}");
             assert_eq!(fs::read_to_string(&file).unwrap(), *bad);
         }
     }

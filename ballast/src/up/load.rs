@@ -54,7 +54,7 @@ struct SliceSizes {
     /// All slices, in the order in which their size is read.
     turn: VecDeque<SliceId>,
     /// Slices that were reported with a size above 0.
-    told: BTreeSet<SliceId>,
+    reported: BTreeSet<SliceId>,
 }
 
 impl ProcessLoad {
@@ -163,18 +163,18 @@ impl ProcessLoad {
             let here = self.whereabouts.slices_on(&shard.shard).unwrap_or(&empty);
             for slice in &mut shard.slices {
                 if here.contains(&slice.slice) {
-                    sizes.told.insert(slice.slice.clone());
+                    sizes.reported.insert(slice.slice.clone());
                 } else {
                     slice.storage = Some(0.0);
-                    sizes.told.remove(&slice.slice);
+                    sizes.reported.remove(&slice.slice);
                 }
             }
             if !any_moved {
                 continue;
             }
-            let gone: Vec<_> = sizes.told.difference(here).cloned().collect();
+            let gone: Vec<_> = sizes.reported.difference(here).cloned().collect();
             for slice in gone {
-                sizes.told.remove(&slice);
+                sizes.reported.remove(&slice);
                 shard.slices.push(SliceSample {
                     slice,
                     flow: Flow::default(),

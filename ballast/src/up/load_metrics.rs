@@ -53,7 +53,7 @@ pub(super) struct LoadGauges {
     tenant_votes: Family<TenantLabels, Level>,
     tenant_queries: Family<TenantLabels, Level>,
     /// The totals exported so far; counters only grow.
-    told: Mutex<BTreeMap<ShardId, Flow>>,
+    exported: Mutex<BTreeMap<ShardId, Flow>>,
 }
 
 impl LoadGauges {
@@ -163,9 +163,9 @@ impl LoadGauges {
     }
 
     fn note_totals(&self, totals: BTreeMap<ShardId, Flow>) {
-        let mut told = self.told.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut exported = self.exported.lock().unwrap_or_else(PoisonError::into_inner);
         for (shard, total) in &totals {
-            let before = told.get(shard).copied().unwrap_or_default();
+            let before = exported.get(shard).copied().unwrap_or_default();
             let labels = ShardLabels {
                 shard: shard.to_string(),
             };
@@ -180,7 +180,7 @@ impl LoadGauges {
             add(&self.errors, total.errors, before.errors);
             add(&self.throttles, total.throttles, before.throttles);
         }
-        *told = totals;
+        *exported = totals;
     }
 
     fn note_shard(&self, shard: &ShardLoadBody) {

@@ -47,7 +47,7 @@ impl DataDir {
             .truncate(false)
             .open(&lock)
             .with_context(|| format!("open {}", lock.display()))?;
-        match locked(&file) {
+        match lock_with_retries(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 let mut pid = String::new();
@@ -77,7 +77,7 @@ impl DataDir {
 /// Locks the file, with retries: a killed process keeps its locks until the system has cleaned it
 /// up.
 #[allow(clippy::disallowed_methods, reason = "no other task runs yet")]
-fn locked(file: &File) -> Result<(), TryLockError> {
+fn lock_with_retries(file: &File) -> Result<(), TryLockError> {
     for _ in 0..TRIES {
         match file.try_lock() {
             Err(TryLockError::WouldBlock) => std::thread::sleep(BETWEEN),

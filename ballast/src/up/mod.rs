@@ -58,9 +58,9 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Comman
     let config = load_config(args)?;
     let lock = lock::DataDir::take(&config.server.data_dir)?;
     let logging = Arc::new(logging::Logging::start(&config)?);
-    memory::in_small_pages();
-    if let Some(output) = format::upgrade_format(lock.path())? {
-        screen.note(&output);
+    memory::disable_huge_pages();
+    if let Some(upgrade) = format::upgrade_format(lock.path())? {
+        screen.note(&upgrade);
     }
     let listener = listener::Listener::bind(&config.server).await?;
     let parts = parts::Services::open(&config, lock.path(), listener.public_url(&config)).await?;
@@ -87,7 +87,7 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Comman
     let looking = console.as_ref().map(Console::start);
     let serving = listener.serve(app);
     // Wait for the shards before the greeting.
-    parts.shards.tried().await;
+    parts.shards.wait_until_tried().await;
     greeting::ready(screen, &serving, &parts, &config, &token);
     tokio::select! {
         () = stopping => tracing::info!("stopping"),

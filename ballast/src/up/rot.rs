@@ -25,8 +25,8 @@ pub(crate) async fn watch(shards: Arc<LocalShards>) {
     loop {
         for (directory, shard) in shards.open_here() {
             let file = directory.join(FILE);
-            if let Some(row) = read(&file)
-                && rots(&shard, &row).await
+            if let Some(row) = read_target(&file)
+                && corrupt_row(&shard, &row).await
             {
                 let _ = std::fs::remove_file(&file);
             }
@@ -35,7 +35,7 @@ pub(crate) async fn watch(shards: Arc<LocalShards>) {
     }
 }
 
-fn read(file: &Path) -> Option<(SliceId, PollId, VoterId)> {
+fn read_target(file: &Path) -> Option<(SliceId, PollId, VoterId)> {
     let text = std::fs::read_to_string(file).ok()?;
     let words: Vec<&str> = text.split_whitespace().collect();
     let [tenant, slice, poll, voter] = words[..] else {
@@ -48,6 +48,9 @@ fn read(file: &Path) -> Option<(SliceId, PollId, VoterId)> {
     Some((slice, poll.parse().ok()?, VoterId::new(voter).ok()?))
 }
 
-async fn rots(shard: &EmbeddedShard, (slice, poll, voter): &(SliceId, PollId, VoterId)) -> bool {
+async fn corrupt_row(
+    shard: &EmbeddedShard,
+    (slice, poll, voter): &(SliceId, PollId, VoterId),
+) -> bool {
     shard.corrupt_row(slice, *poll, voter).await.is_ok()
 }

@@ -82,8 +82,8 @@ impl RouterCounters {
         let ahead = self.epochs_ahead.inner();
         ahead.store(router.stale_registry_count(), Ordering::Relaxed);
         let seconds = std::time::Duration::from_millis(held.ms).as_secs_f64();
-        let told = self.held_seconds.inner();
-        told.store(seconds.to_bits(), Ordering::Relaxed);
+        let total = self.held_seconds.inner();
+        total.store(seconds.to_bits(), Ordering::Relaxed);
     }
 }
 

@@ -70,14 +70,14 @@ impl LocalShards {
 
     /// Waits until every shard was opened or failed, with a timeout: one slow recovery must not
     /// delay the start.
-    pub(crate) async fn tried(&self) {
+    pub(crate) async fn wait_until_tried(&self) {
         let mut tried = self.tried.subscribe();
         let all = tried.wait_for(|tried| *tried);
         let _ = tokio::time::timeout(PATIENCE, all).await;
     }
 
     /// Updates whether every shard was opened or failed.
-    fn note_tried(&self) {
+    fn update_tried(&self) {
         let starting = |slot: &Slot| matches!(slot, Slot::Starting);
         let tried = !self.read().values().any(starting);
         self.tried.send_replace(tried);
@@ -131,7 +131,7 @@ impl LocalShards {
             self.start(id, &url);
         }
         self.looked.store(true, Ordering::Release);
-        self.note_tried();
+        self.update_tried();
         Ok(seen)
     }
 
@@ -195,7 +195,7 @@ impl LocalShards {
             drop(slots);
             drop(slot);
         }
-        self.note_tried();
+        self.update_tried();
     }
 
     /// Whether the list of shards has been loaded.

@@ -78,13 +78,13 @@ impl WidePolls {
         &mut self,
         shard: &dyn VoteShard,
         here: &BTreeSet<SliceId>,
-        told: &[ItemSample],
+        sampled: &[ItemSample],
     ) -> Vec<ItemSample> {
-        let told: BTreeSet<_> = told.iter().map(|told| told.name.poll).collect();
+        let sampled: BTreeSet<_> = sampled.iter().map(|sampled| sampled.name.poll).collect();
         let mut found = Vec::new();
         let known = self.known.iter_mut();
         let silent =
-            known.filter(|((slice, poll), _)| here.contains(slice) && !told.contains(poll));
+            known.filter(|((slice, poll), _)| here.contains(slice) && !sampled.contains(poll));
         for ((slice, poll), looked) in silent {
             let Some(lanes) = wide_lanes(shard, slice, *poll, looked.item).await else {
                 looked.in_vain += 1;

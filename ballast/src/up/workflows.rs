@@ -69,7 +69,7 @@ impl WorkflowRuntime {
             tasks_max: config.tasks_max,
             // A stopping server must not wait long.
             grace_ms: 2_000,
-            random_seed: Arc::new(chance),
+            random_seed: Arc::new(draw_seed),
             ..EngineSettings::default()
         };
         let engine = Engine::new(
@@ -119,15 +119,15 @@ fn steps(plane: &ControlPlane, reach: &Backends) -> MigrationSteps {
         Arc::new(MigrationRecords::new(plane.clone())),
         Arc::clone(&reach.shards),
         Arc::clone(&reach.archives),
-        Arc::new(OwnRouter(reach.router.clone())),
+        Arc::new(RouterStats(reach.router.clone())),
         Arc::new(crate::machine::SystemClock),
     )
 }
 
 /// The router of this process, which reads both sides while a window is open.
-struct OwnRouter(router::RouterState);
+struct RouterStats(router::RouterState);
 
-impl DualReadStats for OwnRouter {
+impl DualReadStats for RouterStats {
     fn counts(&self, slice: &SliceId) -> ReadCounts {
         let counts = self.0.dual_read_counts(slice);
         ReadCounts {
@@ -146,7 +146,7 @@ impl DualReadStats for OwnRouter {
     }
 }
 
-fn chance() -> u64 {
+fn draw_seed() -> u64 {
     let mut bytes = [0; 8];
     SystemEntropy.fill(&mut bytes);
     u64::from_be_bytes(bytes)

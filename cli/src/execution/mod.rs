@@ -273,7 +273,7 @@ impl ExecutionCommand {
             Self::Watch { id, patience } => {
                 let following = ExecutionWatch {
                     id,
-                    manner: WatchMode::Visible,
+                    mode: WatchMode::Visible,
                     patience: patience.patience,
                     from_start: false,
                 };
@@ -343,10 +343,10 @@ pub(crate) async fn fetch_definition(
     let request = Request::get(&["executions", id, "definition"]);
     let body: DefinitionBody = client.send(request).await?.read()?;
     language::Definition::parse(&body.definition.to_string()).map_err(|problems| {
-        let told: Vec<_> = problems.iter().map(ToString::to_string).collect();
+        let texts: Vec<_> = problems.iter().map(ToString::to_string).collect();
         CliError::local(format!(
             "this version of ballast cannot draw the definition: {}",
-            told.join("; ")
+            texts.join("; ")
         ))
     })
 }

@@ -80,7 +80,7 @@ impl StartArgs {
         if !reply.created {
             screen.hint("already started with the same name and input");
         }
-        let manner = match (self.wait, self.watch) {
+        let mode = match (self.wait, self.watch) {
             (true, _) => WatchMode::Silent,
             (_, true) => WatchMode::Visible,
             _ => {
@@ -95,7 +95,7 @@ impl StartArgs {
         }
         let following = ExecutionWatch {
             id: execution.id,
-            manner,
+            mode,
             patience: self.patience.patience,
             from_start: true,
         };

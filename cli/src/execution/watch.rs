@@ -23,7 +23,7 @@ const TICK: Duration = Duration::from_secs(1);
 #[derive(Debug)]
 pub(super) struct ExecutionWatch {
     pub(super) id: String,
-    pub(super) manner: WatchMode,
+    pub(super) mode: WatchMode,
     pub(super) patience: Duration,
     /// Whether this command started it: then the watch shows all events, and the server is known to
     /// be reachable.
@@ -98,7 +98,7 @@ impl ExecutionWatch {
 
     async fn open_view<'a>(&self, remote: &'a Remote) -> Result<WatchView<'a>, CliError> {
         let screen = &remote.screen;
-        Ok(if self.manner == WatchMode::Silent {
+        Ok(if self.mode == WatchMode::Silent {
             WatchView::Nowhere
         } else if screen.json {
             WatchView::Documents(String::new())
@@ -118,7 +118,7 @@ impl ExecutionWatch {
     ) -> Result<CommandOutcome, CliError> {
         let execution = &snapshot.execution;
         let good = execution.status == ExecutionStatus::Succeeded;
-        match self.manner {
+        match self.mode {
             WatchMode::Silent if screen.json => screen.data(snapshot.document.as_bytes())?,
             WatchMode::Silent if !good => screen.note(&executions::describe_end(screen, execution)),
             WatchMode::Silent => {

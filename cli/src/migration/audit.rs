@@ -92,8 +92,8 @@ impl AuditArgs {
         }
         let screen = &remote.screen;
         if screen.json {
-            let told = serde_json::json!({ "items": reports });
-            screen.data(told.to_string().as_bytes())?;
+            let text = serde_json::json!({ "items": reports });
+            screen.data(text.to_string().as_bytes())?;
         } else {
             let lines: Vec<_> = reports
                 .iter()
@@ -197,8 +197,8 @@ fn describe_report(screen: &Screen, report: &AuditReport) -> String {
         count(AuditedTransition::Aborted),
     );
     let losses = report.losses.iter().map(|loss| {
-        let told = format!("{}: {}", loss.migration_id, loss.given_up.describe());
-        screen.yellow(&sanitize(&told))
+        let text = format!("{}: {}", loss.migration_id, loss.given_up.describe());
+        screen.yellow(&sanitize(&text))
     });
     let faults = report.faults.iter().map(|fault| screen.red(fault));
     // With a sync window, no acknowledged vote is lost.

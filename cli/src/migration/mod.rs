@@ -252,8 +252,8 @@ impl MigrationApiCommand {
                 // Print the certificate byte for byte.
                 screen.data(&reply.bytes)?;
                 if screen.terminal && !screen.json {
-                    let told = certificate::describe_certificate(screen, &reply.read()?);
-                    screen.note(&screen.dim(&told));
+                    let text = certificate::describe_certificate(screen, &reply.read()?);
+                    screen.note(&screen.dim(&text));
                 }
             }
         }

@@ -40,7 +40,7 @@ impl VerifyCertificateArgs {
         })?;
         let doubt = signed.certificate.describe_doubt();
         if screen.json {
-            let told = json!({
+            let message = json!({
                 "valid": true,
                 "doubt": doubt,
                 "trusted": self.public_key.is_some(),
@@ -48,10 +48,11 @@ impl VerifyCertificateArgs {
                 "status": signed.certificate.status,
                 "publicKey": signed.public_key,
             });
-            screen.data(told.to_string().as_bytes())?;
+            screen.data(message.to_string().as_bytes())?;
         } else {
-            let told = certificate::describe_verified(screen, &signed, self.public_key.is_some());
-            screen.data(told.as_bytes())?;
+            let message =
+                certificate::describe_verified(screen, &signed, self.public_key.is_some());
+            screen.data(message.as_bytes())?;
         }
         match doubt {
             None => Ok(CommandOutcome::Done),
@@ -202,9 +203,9 @@ mod tests {
     #[test]
     fn another_key_is_told_with_both() {
         let other = CertificateSigner::from_seed(&[8; 32]).unwrap().public_key();
-        let told = check_certificate(&given().to_string(), Some(&other)).unwrap_err();
-        assert!(told.contains(&other), "{told}");
-        assert!(told.contains(&notary().public_key()), "{told}");
+        let message = check_certificate(&given().to_string(), Some(&other)).unwrap_err();
+        assert!(message.contains(&other), "{message}");
+        assert!(message.contains(&notary().public_key()), "{message}");
         // One who signs it anew is found out by the key.
         let forged = CertificateSigner::from_seed(&[8; 32])
             .unwrap()

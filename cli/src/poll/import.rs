@@ -107,13 +107,13 @@ impl ImportArgs {
             });
             screen.data(body.to_string().as_bytes())?;
         } else {
-            let told = polls::describe_import(
+            let message = polls::describe_import(
                 screen,
                 &lanes,
                 [cast.counted, cast.already, carried],
                 &problems,
             );
-            screen.data(told.as_bytes())?;
+            screen.data(message.as_bytes())?;
         }
         Ok(match problems.is_empty() {
             true => CommandOutcome::Done,

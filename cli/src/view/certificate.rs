@@ -111,14 +111,14 @@ fn describe_loss(it: &Certificate, synced: bool) -> Option<String> {
 
 /// What was given up, by whom, and why.
 fn describe_given_up(lost: &AcceptedLoss) -> String {
-    let told = lost.describe();
+    let text = lost.describe();
     let reason = lost.reason.as_ref().map(|reason| format!(" ({reason})"));
     let there = lost.present.map(|rows| {
         let rows = format_number(rows);
         format!("; {rows} rows were present")
     });
     format!(
-        "{told}{}{}",
+        "{text}{}{}",
         reason.unwrap_or_default(),
         there.unwrap_or_default()
     )
@@ -169,7 +169,7 @@ pub(crate) fn describe_verified(
     signed: &SignedCertificate,
     trusted: bool,
 ) -> String {
-    let told = match trusted {
+    let text = match trusted {
         true => "Signature valid: signed with the trusted key.".to_owned(),
         false => format!(
             "Signature valid for the key {}.\nPass --public-key to check that this key is trusted.",
@@ -179,7 +179,7 @@ pub(crate) fn describe_verified(
     format!(
         "{}\n\n{}",
         describe_certificate(screen, signed),
-        screen.green(&told)
+        screen.green(&text)
     )
 }
 

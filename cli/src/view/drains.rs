@@ -249,15 +249,15 @@ mod tests {
     #[test]
     fn what_would_be_done_and_how_far_it_is() {
         let screen = Screen::plain();
-        let mut told = vec![describe_drain_plan(&screen, &drain("no"))];
+        let mut message = vec![describe_drain_plan(&screen, &drain("no"))];
         for status in ["running", "stopping", "idle", "empty", "no"] {
-            told.push(describe_draining(&screen, &drain(status)));
+            message.push(describe_draining(&screen, &drain(status)));
         }
-        told.push(describe_cancelled(&screen, &drain("stopping")));
+        message.push(describe_cancelled(&screen, &drain("stopping")));
         let body = json!({"plan": {"totals": {"moves": 2}}, "letter": "Plan of today\n"});
         let rebalance: RebalanceBody = serde_json::from_value(body).unwrap();
-        told.push(describe_rebalance_plan(&screen, &rebalance));
-        told.push(describe_rebalancing(&screen, &rebalance));
-        insta::assert_snapshot!(told.join("\n\n"));
+        message.push(describe_rebalance_plan(&screen, &rebalance));
+        message.push(describe_rebalancing(&screen, &rebalance));
+        insta::assert_snapshot!(message.join("\n\n"));
     }
 }

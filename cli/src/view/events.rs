@@ -63,7 +63,7 @@ fn changed_fields(before: &Value, after: &Value) -> String {
     let null = Value::Null;
     let mut names: Vec<&String> = before.keys().collect();
     names.extend(after.keys().filter(|name| !before.contains_key(*name)));
-    let told = names.into_iter().filter_map(|name| {
+    let changes = names.into_iter().filter_map(|name| {
         let old = before.get(name).unwrap_or(&null);
         let new = after.get(name).unwrap_or(&null);
         match (short_value(old), short_value(new)) {
@@ -72,7 +72,7 @@ fn changed_fields(before: &Value, after: &Value) -> String {
             _ => Some(name.clone()),
         }
     });
-    told.collect::<Vec<_>>().join(", ")
+    changes.collect::<Vec<_>>().join(", ")
 }
 
 /// A value that fits a table.

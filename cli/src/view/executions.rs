@@ -95,22 +95,22 @@ pub(crate) fn execution_table(screen: &Screen, executions: &[Execution]) -> Stri
 }
 
 /// How far a task is, in words.
-fn describe_progress(told: &TaskProgress) -> String {
-    let total = told.total.filter(|total| *total > 0);
-    let mut words = vec![format!("{}:", told.state)];
+fn describe_progress(item: &TaskProgress) -> String {
+    let total = item.total.filter(|total| *total > 0);
+    let mut words = vec![format!("{}:", item.state)];
     if let Some(total) = total {
-        let share = (told.done as f64 / total as f64).min(1.0);
+        let share = (item.done as f64 / total as f64).min(1.0);
         words.push(format!("{},", format_percent(share).trim_start()));
         words.push(format!(
             "{} of {}",
-            format_number(told.done),
+            format_number(item.done),
             format_number(total)
         ));
     } else {
-        words.push(format_number(told.done));
+        words.push(format_number(item.done));
     }
-    words.push(told.unit.clone());
-    words.extend(told.note.as_ref().map(|note| format!("({note})")));
+    words.push(item.unit.clone());
+    words.extend(item.note.as_ref().map(|note| format!("({note})")));
     words.retain(|word| !word.is_empty());
     words.join(" ")
 }
@@ -138,13 +138,13 @@ pub(crate) fn execution_facts(screen: &Screen, execution: &Execution) -> String 
     ];
     for at in execution.position.iter().take(POSITIONS_MAX) {
         let doing = describe_activity(at, execution.paused, screen.now);
-        let told = format!("{}: {doing}", describe_place(at));
-        facts.push(("where", Some(told)));
+        let item = format!("{}: {doing}", describe_place(at));
+        facts.push(("where", Some(item)));
     }
     let more = execution.position.len().saturating_sub(POSITIONS_MAX);
     facts.push(("", (more > 0).then(|| format!("and {more} more"))));
-    for told in execution.progress.iter().take(POSITIONS_MAX) {
-        facts.push(("progress", Some(describe_progress(told))));
+    for item in execution.progress.iter().take(POSITIONS_MAX) {
+        facts.push(("progress", Some(describe_progress(item))));
     }
     let value = |value: &Value| truncate_json(value, VALUE_CHARS_MAX);
     facts.extend([

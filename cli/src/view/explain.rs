@@ -17,7 +17,7 @@ const CHANGES_SHOWN: usize = 6;
 /// The whole explanation.
 pub(crate) fn explain_text(
     screen: &Screen,
-    told: &Explanation,
+    explanation: &Explanation,
     at: Option<Timestamp>,
     all: bool,
 ) -> String {
@@ -25,28 +25,32 @@ pub(crate) fn explain_text(
     if let Some(at) = at {
         parts.push(screen.dim(&format!("As of {}:", moment_long(screen, at))));
     }
-    let headline = chart::wrap_words(&sanitize(&headline(told, at.is_some())), screen.width);
-    parts.push(screen.bold(&headline.join("\n")));
-    parts.push(shard_bars(screen, told, at.is_some(), all));
-    parts.extend(
-        describe_margin(told).map(|words| chart::wrap_words(&words, screen.width).join("\n")),
+    let headline = chart::wrap_words(
+        &sanitize(&headline(explanation, at.is_some())),
+        screen.width,
     );
-    parts.push(list_changes(screen, told, at.is_some(), all));
+    parts.push(screen.bold(&headline.join("\n")));
+    parts.push(shard_bars(screen, explanation, at.is_some(), all));
+    parts.extend(
+        describe_margin(explanation)
+            .map(|words| chart::wrap_words(&words, screen.width).join("\n")),
+    );
+    parts.push(list_changes(screen, explanation, at.is_some(), all));
     parts.join("\n\n")
 }
 
-fn headline(told: &Explanation, past: bool) -> String {
+fn headline(explanation: &Explanation, past: bool) -> String {
     let (is, belongs, may) = if past {
         ("was", "belonged", "might")
     } else {
         ("is", "belongs", "may")
     };
-    let subject = match told.slice {
-        0 => told.tenant_id.to_string(),
-        slice => format!("slice {slice} of {}", told.tenant_id),
+    let subject = match explanation.slice {
+        0 => explanation.tenant_id.to_string(),
+        slice => format!("slice {slice} of {}", explanation.tenant_id),
     };
-    let because = &told.because;
-    match (&told.shard_id, &told.preferred_shard_id) {
+    let because = &explanation.because;
+    match (&explanation.shard_id, &explanation.preferred_shard_id) {
         (Some(shard), Some(preferred)) if shard == preferred => {
             format!("{subject} {is} on {shard}, and {belongs} there: {because}.")
         }
@@ -63,15 +67,15 @@ fn headline(told: &Explanation, past: bool) -> String {
     }
 }
 
-fn shard_bars(screen: &Screen, told: &Explanation, past: bool, all: bool) -> String {
-    if told.shards.is_empty() {
+fn shard_bars(screen: &Screen, explanation: &Explanation, past: bool, all: bool) -> String {
+    if explanation.shards.is_empty() {
         return "The fleet has no shards.".to_owned();
     }
     let is_named = |shard: &ShardExplanation| {
         let id = Some(&shard.shard_id);
-        id == told.shard_id.as_ref() || id == told.preferred_shard_id.as_ref()
+        id == explanation.shard_id.as_ref() || id == explanation.preferred_shard_id.as_ref()
     };
-    let shown: Vec<&ShardExplanation> = told
+    let shown: Vec<&ShardExplanation> = explanation
         .shards
         .iter()
         .enumerate()
@@ -80,10 +84,10 @@ fn shard_bars(screen: &Screen, told: &Explanation, past: bool, all: bool) -> Str
         .collect();
     let drawn: Vec<Bar> = shown
         .iter()
-        .map(|shard| shard_bar(told, shard, past))
+        .map(|shard| shard_bar(explanation, shard, past))
         .collect();
     let mut text = chart::draw_bars(screen, &drawn);
-    let rest = told.shards.len() - shown.len();
+    let rest = explanation.shards.len() - shown.len();
     if rest > 0 {
         let more = format!("    … and {rest} more; --all shows them");
         text.push_str(&format!("\n{}", screen.dim(&more)));
@@ -91,9 +95,9 @@ fn shard_bars(screen: &Screen, told: &Explanation, past: bool, all: bool) -> Str
     text
 }
 
-fn shard_bar(told: &Explanation, shard: &ShardExplanation, past: bool) -> Bar {
+fn shard_bar(explanation: &Explanation, shard: &ShardExplanation, past: bool) -> Bar {
     let id = Some(&shard.shard_id);
-    let kind = if id == told.preferred_shard_id.as_ref() {
+    let kind = if id == explanation.preferred_shard_id.as_ref() {
         BarKind::Winner
     } else if shard.vetoes.is_empty() && !shard.passed_over {
         BarKind::Rival
@@ -101,7 +105,7 @@ fn shard_bar(told: &Explanation, shard: &ShardExplanation, past: bool) -> Bar {
         BarKind::Out
     };
     let mut notes = Vec::new();
-    let here = id == told.shard_id.as_ref();
+    let here = id == explanation.shard_id.as_ref();
     let place = match (here, kind, past) {
         (true, _, false) => Some("it is here"),
         (true, _, true) => Some("it was here"),
@@ -139,17 +143,23 @@ fn shard_bar(told: &Explanation, shard: &ShardExplanation, past: bool) -> Bar {
     }
 }
 
-fn describe_margin(told: &Explanation) -> Option<String> {
-    let preferred = told.preferred_shard_id.as_ref()?;
-    let (Some(margin), Some(other)) = (told.margin, &told.runner_up_shard_id) else {
+fn describe_margin(explanation: &Explanation) -> Option<String> {
+    let preferred = explanation.preferred_shard_id.as_ref()?;
+    let (Some(margin), Some(other)) = (explanation.margin, &explanation.runner_up_shard_id) else {
         return Some(format!(
             "No other shard may hold it, so {preferred} has no rival."
         ));
     };
-    let rival = told.shards.iter().find(|shard| shard.shard_id == *other)?;
+    let rival = explanation
+        .shards
+        .iter()
+        .find(|shard| shard.shard_id == *other)?;
     let distance = chart::format_score(margin.abs());
     if margin < 0.0 {
-        let pinned = told.shards.iter().any(|shard| shard.pinned.is_some());
+        let pinned = explanation
+            .shards
+            .iter()
+            .any(|shard| shard.pinned.is_some());
         let decided = if pinned { "the pin" } else { "a rule" };
         return Some(format!(
             "By score alone {other} would win by {distance}; {decided} decided for {preferred}."
@@ -168,19 +178,19 @@ fn describe_margin(told: &Explanation) -> Option<String> {
     })
 }
 
-fn list_changes(screen: &Screen, told: &Explanation, past: bool, all: bool) -> String {
+fn list_changes(screen: &Screen, explanation: &Explanation, past: bool, all: bool) -> String {
     let title = if past {
         "What would have moved it"
     } else {
         "What would move it"
     };
     let mut lines = vec![screen.bold(title)];
-    if told.would_move.is_empty() {
+    if explanation.would_move.is_empty() {
         let no_rival = "only a change of the fleet or of the tenant's rules";
         lines.push(format!("  {no_rival}"));
     }
     let most = if all { usize::MAX } else { CHANGES_SHOWN };
-    for change in told.would_move.iter().take(most) {
+    for change in explanation.would_move.iter().take(most) {
         let width = screen.width.saturating_sub(4).max(20);
         for (place, part) in chart::wrap_words(&sanitize(&change.sentence), width)
             .iter()
@@ -193,7 +203,7 @@ fn list_changes(screen: &Screen, told: &Explanation, past: bool, all: bool) -> S
             lines.push(format!("      {}", screen.cyan(&sanitize(&change.command))));
         }
     }
-    let rest = told.would_move.len().saturating_sub(most);
+    let rest = explanation.would_move.len().saturating_sub(most);
     if rest > 0 {
         lines.push(screen.dim(&format!("  … and {rest} more; --all shows them")));
     }
@@ -219,8 +229,8 @@ mod tests {
         shard
     }
 
-    fn told(more: Value) -> Explanation {
-        let mut told = json!({
+    fn explanation(more: Value) -> Explanation {
+        let mut explanation = json!({
             "tenantID": "acme", "slice": 0, "shardID": "shard-3", "preferredShardID": "shard-3",
             "because": "shard-3 has the highest score of the shards that may hold it",
             "margin": 0.41, "runnerUpShardID": "shard-1",
@@ -244,16 +254,16 @@ mod tests {
             ],
         });
         for (name, value) in more.as_object().unwrap() {
-            told[name] = value.clone();
+            explanation[name] = value.clone();
         }
-        serde_json::from_value(told).unwrap()
+        serde_json::from_value(explanation).unwrap()
     }
 
     #[test]
     fn a_tenant_at_home() {
         insta::assert_snapshot!(explain_text(
             &Screen::plain(),
-            &told(json!({})),
+            &explanation(json!({})),
             None,
             false
         ));
@@ -265,7 +275,7 @@ mod tests {
             "shardID": "shard-2", "actor": {"name": "root"}, "reason": "beside its sister",
             "at": "2026-11-16T08:00:00Z",
         });
-        let told = told(json!({
+        let explanation = explanation(json!({
             "preferredShardID": "shard-2", "margin": -1.27, "runnerUpShardID": "shard-3",
             "because": "root pinned it to shard-2 (beside its sister)",
             "shards": [
@@ -275,19 +285,19 @@ mod tests {
         }));
         let screen = Screen::plain();
         let at = Timestamp::from_unix_ms(screen.now.unix_ms() - 7_200_000);
-        insta::assert_snapshot!(explain_text(&screen, &told, Some(at), false));
+        insta::assert_snapshot!(explain_text(&screen, &explanation, Some(at), false));
     }
 
     #[test]
     fn a_tenant_that_nothing_can_hold() {
-        let told = told(json!({
+        let explanation = explanation(json!({
             "preferredShardID": null, "margin": null, "runnerUpShardID": null, "wouldMove": [],
             "because": "no shard may hold it: every one is vetoed",
             "shards": [shard("shard-3", 0.3, json!({"state": "down", "vetoes": [
                 {"code": "state", "message": "is down"},
             ]}))],
         }));
-        insta::assert_snapshot!(explain_text(&Screen::plain(), &told, None, false));
+        insta::assert_snapshot!(explain_text(&Screen::plain(), &explanation, None, false));
     }
 
     #[test]
@@ -295,12 +305,17 @@ mod tests {
         let shards: Vec<Value> = (1..=100)
             .map(|n| shard(&format!("shard-{n}"), 10.0 / f64::from(n), json!({})))
             .collect();
-        let told = told(json!({"shards": shards, "shardID": "shard-90"}));
+        let explanation = explanation(json!({"shards": shards, "shardID": "shard-90"}));
         let screen = Screen::plain();
-        let short = explain_text(&screen, &told, None, false);
+        let short = explain_text(&screen, &explanation, None, false);
         assert!(short.contains("… and 87 more; --all shows them"), "{short}");
         assert!(short.contains("shard-90"), "where it is, is always shown");
-        assert!(explain_text(&screen, &told, None, true).lines().count() > 100);
+        assert!(
+            explain_text(&screen, &explanation, None, true)
+                .lines()
+                .count()
+                > 100
+        );
     }
 
     #[test]
@@ -310,7 +325,7 @@ mod tests {
                 width,
                 ..Screen::plain()
             };
-            let drawn = explain_text(&screen, &told(json!({})), None, true);
+            let drawn = explain_text(&screen, &explanation(json!({})), None, true);
             for line in drawn.lines() {
                 assert!(line.chars().count() <= width, "{width}: {line}");
             }

@@ -406,9 +406,9 @@ fn window_ends(migration: &MigrationBody) -> Option<ballast_domain::Timestamp> {
 /// Whether the progress describes the current phase. Phases that do not copy report progress only
 /// by a note or a rate.
 pub(crate) fn has_progress(migration: &MigrationBody) -> bool {
-    let told = &migration.progress;
+    let words = &migration.progress;
     let copies = ["WaitForSync", "VerifyConsistency"].contains(&migration.phase.as_str());
-    !migration.record.is_over() && (copies || told.note.is_some() || told.per_second.is_some())
+    !migration.record.is_over() && (copies || words.note.is_some() || words.per_second.is_some())
 }
 
 /// Describes the progress of a phase.
@@ -423,14 +423,14 @@ pub(crate) fn describe_progress(migration: &MigrationBody) -> String {
         rate.map(|rate| format!("at {} per second", format_number(rate))),
     ];
     let counts: Vec<String> = counts.into_iter().flatten().collect();
-    let mut told = counts.join(" ").trim_end().to_owned();
+    let mut words = counts.join(" ").trim_end().to_owned();
     if let Some(left) = it.eta_seconds {
-        told += &format!(", {} left", format_milliseconds(left * 1_000));
+        words += &format!(", {} left", format_milliseconds(left * 1_000));
     }
     if let Some(note) = &it.note {
-        told += &format!(" ({note})");
+        words += &format!(" ({note})");
     }
-    told
+    words
 }
 
 /// The running migration of a slice, in few words.
@@ -561,8 +561,8 @@ mod tests {
             completed(),
             given_up(),
         ];
-        let told = all.map(|one| migration_facts(&screen, &one)).join("\n\n");
-        insta::assert_snapshot!(told);
+        let words = all.map(|one| migration_facts(&screen, &one)).join("\n\n");
+        insta::assert_snapshot!(words);
     }
 
     #[test]
@@ -574,12 +574,12 @@ mod tests {
             completed(),
             reversed(),
         ];
-        let mut told = all.map(|one| describe_request(&screen, &one)).join("\n");
-        told.push_str(&format!(
+        let mut words = all.map(|one| describe_request(&screen, &one)).join("\n");
+        words.push_str(&format!(
             "\n\n{}",
             describe_started(&screen, &example_migration(json!({})))
         ));
-        insta::assert_snapshot!(told);
+        insta::assert_snapshot!(words);
     }
 
     #[test]

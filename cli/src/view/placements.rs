@@ -38,8 +38,8 @@ pub(crate) fn placement_facts(screen: &Screen, body: &Versioned<PlacementBody>) 
     }
     let columns = ["#slice", "shard", "#epoch", "since", "move"];
     // Omit the column if no slice has ever moved.
-    let told = |slice| describe_migration(slice).or_else(|| describe_last_migration(slice));
-    let some = slices.iter().any(|slice| told(slice).is_some());
+    let message = |slice| describe_migration(slice).or_else(|| describe_last_migration(slice));
+    let some = slices.iter().any(|slice| message(slice).is_some());
     let columns = if some { &columns[..] } else { &columns[..4] };
     let mut table = Table::new(screen, columns);
     for slice in slices {
@@ -49,7 +49,7 @@ pub(crate) fn placement_facts(screen: &Screen, body: &Versioned<PlacementBody>) 
             slice.epoch.0.to_string(),
             moment(screen, slice.placed_at),
         ];
-        row.extend(some.then(|| told(slice).unwrap_or_default()));
+        row.extend(some.then(|| message(slice).unwrap_or_default()));
         table.add_row(row);
     }
     text.push_str(&format!("\n\n{}", table.render()));

@@ -186,8 +186,8 @@ pub(crate) fn describe_import(
         text.push_str(&format!("\n{} {problem}", screen.red("problem:")));
     }
     if problems.is_empty() {
-        let told = format!("verified: the totals of {} are as expected", report.poll_id);
-        text.push_str(&format!("\n{}", screen.green(&told)));
+        let message = format!("verified: the totals of {} are as expected", report.poll_id);
+        text.push_str(&format!("\n{}", screen.green(&message)));
     }
     text
 }

@@ -17,22 +17,27 @@ pub(crate) enum PreviewKind {
 }
 
 /// The whole preview.
-pub(crate) fn preview_text(screen: &Screen, told: &PreviewBody, question: PreviewKind) -> String {
-    let mut parts = vec![screen.bold(&headline(told, question))];
-    let homeless = told.moves_total - total_gains(told).min(told.moves_total);
+pub(crate) fn preview_text(
+    screen: &Screen,
+    preview_body: &PreviewBody,
+    question: PreviewKind,
+) -> String {
+    let mut parts = vec![screen.bold(&headline(preview_body, question))];
+    let homeless =
+        preview_body.moves_total - total_gains(preview_body).min(preview_body.moves_total);
     if homeless > 0 {
-        let words = match (homeless, told.moves_total) {
+        let words = match (homeless, preview_body.moves_total) {
             (1, 1) => "No shard may hold it.".to_owned(),
             (all, moves) if all == moves => "No shard may hold them.".to_owned(),
             (some, _) => format!("{} of them would fit nowhere.", format_number(some)),
         };
         parts.push(screen.red(&words));
     }
-    if told.moves_total > 0 {
-        parts.push(traffic_table(screen, told));
+    if preview_body.moves_total > 0 {
+        parts.push(traffic_table(screen, preview_body));
     }
-    if !told.items.is_empty() {
-        parts.push(move_table(screen, told));
+    if !preview_body.items.is_empty() {
+        parts.push(move_table(screen, preview_body));
     }
     if question == PreviewKind::Change {
         parts.push(screen.dim("This is a preview: nothing was changed."));
@@ -40,13 +45,13 @@ pub(crate) fn preview_text(screen: &Screen, told: &PreviewBody, question: Previe
     parts.join("\n\n")
 }
 
-fn total_gains(told: &PreviewBody) -> u64 {
-    told.shards.iter().map(|shard| shard.gains).sum()
+fn total_gains(preview_body: &PreviewBody) -> u64 {
+    preview_body.shards.iter().map(|shard| shard.gains).sum()
 }
 
-fn headline(told: &PreviewBody, question: PreviewKind) -> String {
-    let (moves, slices) = (told.moves_total, told.slices_total);
-    let is_split = told.items.iter().any(|item| item.slice > 0);
+fn headline(preview_body: &PreviewBody, question: PreviewKind) -> String {
+    let (moves, slices) = (preview_body.moves_total, preview_body.slices_total);
+    let is_split = preview_body.items.iter().any(|item| item.slice > 0);
     let noun = match (is_split, slices) {
         (true, 1) => "slice",
         (true, _) => "slices",
@@ -78,7 +83,7 @@ fn headline(told: &PreviewBody, question: PreviewKind) -> String {
         PreviewKind::Drift => "are due to move",
     };
     let only = |side: fn(&ShardTraffic) -> u64, word: &str| {
-        let mut shards = told.shards.iter().filter(|shard| side(shard) > 0);
+        let mut shards = preview_body.shards.iter().filter(|shard| side(shard) > 0);
         match (shards.next(), shards.next()) {
             (Some(one), None) if side(one) == moves && moves > 1 => {
                 format!(", all {word} {}", one.shard_id)
@@ -96,8 +101,8 @@ fn headline(told: &PreviewBody, question: PreviewKind) -> String {
     )
 }
 
-fn traffic_table(screen: &Screen, told: &PreviewBody) -> String {
-    let mut touched: Vec<&ShardTraffic> = told
+fn traffic_table(screen: &Screen, preview_body: &PreviewBody) -> String {
+    let mut touched: Vec<&ShardTraffic> = preview_body
         .shards
         .iter()
         .filter(|shard| shard.gains + shard.losses > 0)
@@ -128,15 +133,15 @@ fn traffic_table(screen: &Screen, told: &PreviewBody) -> String {
     text
 }
 
-fn move_table(screen: &Screen, told: &PreviewBody) -> String {
-    let sliced = told.items.iter().any(|item| item.slice > 0);
-    let due = told.items.iter().any(|item| item.already_due);
+fn move_table(screen: &Screen, preview_body: &PreviewBody) -> String {
+    let sliced = preview_body.items.iter().any(|item| item.slice > 0);
+    let due = preview_body.items.iter().any(|item| item.already_due);
     let mut columns = vec!["tenant"];
     columns.extend(sliced.then_some("#slice"));
     columns.extend(["from", "to"]);
     columns.extend(due.then_some(""));
     let mut table = Table::new(screen, &columns);
-    for item in &told.items {
+    for item in &preview_body.items {
         let mut row = vec![item.tenant_id.clone()];
         row.extend(sliced.then(|| item.slice.to_string()));
         row.push(item.from_shard_id.clone());
@@ -149,7 +154,9 @@ fn move_table(screen: &Screen, told: &PreviewBody) -> String {
         table.add_row(row);
     }
     let mut text = table.render();
-    let rest = told.moves_total.saturating_sub(told.items.len() as u64);
+    let rest = preview_body
+        .moves_total
+        .saturating_sub(preview_body.items.len() as u64);
     if rest > 0 {
         let more = format!("… and {} more; --all lists them", format_number(rest));
         text.push_str(&format!("\n{}", screen.dim(&more)));

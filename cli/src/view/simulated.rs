@@ -43,7 +43,7 @@ pub(crate) fn simulation_json(came: &SimulationReport<'_>) -> String {
             })
         })
         .collect();
-    let told = json!({
+    let report_text = json!({
         "found": hotspots::report_json(came.rules),
         "findings": findings,
         "findingsLeftOut": came.replayed.left_out,
@@ -51,14 +51,14 @@ pub(crate) fn simulation_json(came: &SimulationReport<'_>) -> String {
         "countedOn": came.counted_on,
         "answer": came.answer,
     });
-    told.to_string()
+    report_text.to_string()
 }
 
 /// For people.
 pub(crate) fn simulation_text(came: &SimulationReport<'_>) -> String {
     let (rules, replayed) = (came.rules, came.replayed);
     let fired: Vec<_> = rules.rules.iter().filter(|rule| rule.fired > 0).collect();
-    let mut told = match fired.is_empty() {
+    let mut report_text = match fired.is_empty() {
         true => format!(
             "No rule fired in {}.\n",
             count_noun(rules.samples as u64, "sample")
@@ -66,7 +66,7 @@ pub(crate) fn simulation_text(came: &SimulationReport<'_>) -> String {
         false => String::new(),
     };
     for rule in fired {
-        told.push_str(&format!(
+        report_text.push_str(&format!(
             "Rule {} fired {}.\n",
             rule.rule,
             count_noun(rule.fired as u64, "time")
@@ -78,24 +78,24 @@ pub(crate) fn simulation_text(came: &SimulationReport<'_>) -> String {
             true => "cure due",
             false => "reported only",
         };
-        told.push_str(&format!(
+        report_text.push_str(&format!(
             "\nFrom {from} to {until}, {due}:\n{}",
             format_report(&found.finding)
         ));
     }
     if replayed.left_out > 0 {
-        told.push_str(&format!(
+        report_text.push_str(&format!(
             "\n{} not shown.\n",
             count_noun(replayed.left_out as u64, "more finding")
         ));
     }
-    told.push_str("\nThe plan is for the busiest window of each shard:\n");
+    report_text.push_str("\nThe plan is for the busiest window of each shard:\n");
     for (shard, span) in came.busiest {
-        told.push_str(&format!("  {shard} {} to {}\n", span.from, span.until));
+        report_text.push_str(&format!("  {shard} {} to {}\n", span.from, span.until));
     }
     for cure in came.counted_on {
-        told.push_str(&format!("It assumes that this is done first: {cure}.\n"));
+        report_text.push_str(&format!("It assumes that this is done first: {cure}.\n"));
     }
-    told.push_str(&format!("\n{}", came.answer));
-    told
+    report_text.push_str(&format!("\n{}", came.answer));
+    report_text
 }

@@ -109,15 +109,15 @@ pub(crate) fn tenant_facts(screen: &Screen, body: &Versioned<Tenant>) -> String 
         })
         .collect();
     let of_slices = |say: fn(&Slice) -> Option<String>| {
-        let told = tenant.slices.iter().filter_map(|slice| {
+        let parts = tenant.slices.iter().filter_map(|slice| {
             let said = say(slice)?;
             Some(match tenant.slices.len() {
                 1 => said,
                 _ => format!("{} {said}", slice.slice),
             })
         });
-        let told: Vec<String> = told.collect();
-        (!told.is_empty()).then(|| told.join(", "))
+        let parts: Vec<String> = parts.collect();
+        (!parts.is_empty()).then(|| parts.join(", "))
     };
     let pin = tenant
         .pin

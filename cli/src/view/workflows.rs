@@ -111,16 +111,16 @@ pub(crate) fn describe_deployed(_: &Screen, body: &DeployedBody) -> String {
 
 /// Warnings.
 pub(crate) fn list_warnings(screen: &Screen, body: &DeployedBody) -> Vec<String> {
-    let told = |remark: &ProblemBody| {
+    let text = |remark: &ProblemBody| {
         let ProblemBody {
             path,
             code,
             message,
         } = remark;
-        let told = sanitize(&format!("{path}: {message} [{code}]"));
-        format!("{} {told}", screen.bold("warning:"))
+        let text = sanitize(&format!("{path}: {message} [{code}]"));
+        format!("{} {text}", screen.bold("warning:"))
     };
-    body.problems.iter().map(told).collect()
+    body.problems.iter().map(text).collect()
 }
 
 /// The built-in workflows.

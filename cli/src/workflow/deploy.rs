@@ -60,8 +60,8 @@ pub(crate) async fn deploy(
         // The server accepted it but may check less: of two states with one name it received only
         // one.
         for problem in problems.iter().filter(|problem| problem.is_error()) {
-            let told = format!("warning: deployed, but: {problem}");
-            remote.screen.note(&told);
+            let warning_text = format!("warning: deployed, but: {problem}");
+            remote.screen.note(&warning_text);
         }
     }
     Ok(reply)

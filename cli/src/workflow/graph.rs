@@ -93,20 +93,20 @@ pub(super) async fn draw_execution(
 pub(super) fn invalid_definition(problems: &[DefinitionProblem]) -> CliError {
     let is_valid = !problems.iter().any(DefinitionProblem::is_error);
     // A valid definition has unfilled substitutions.
-    let told = problems
+    let relevant = problems
         .iter()
         .filter(|problem| problem.is_error() || is_valid && problem.code == ProblemCode::Unfilled);
-    let places = told.clone().map(|problem| FieldProblem {
+    let places = relevant.clone().map(|problem| FieldProblem {
         pointer: problem.path.clone(),
         message: problem.message.clone(),
     });
     let places = places.collect();
-    let told: Vec<_> = told.map(ToString::to_string).collect();
+    let relevant: Vec<_> = relevant.map(ToString::to_string).collect();
     let next = "ballast workflow check FILE lists every problem.";
     CliError::rejected_locally(
         "invalid-definition",
         "Invalid definition",
-        told.join("\n"),
+        relevant.join("\n"),
         next,
     )
     .with_field_problems(places)

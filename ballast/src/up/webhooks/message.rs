@@ -26,13 +26,13 @@ pub(super) struct WebhookMessage {
 
 /// The message for an event, if the hook subscribes to it.
 pub(super) fn message(event: &RegistryEvent, only: &[WebhookTopic]) -> Option<WebhookMessage> {
-    let told = match event.key.kind {
+    let topic = match event.key.kind {
         RecordKind::Hotspot => WebhookTopic::Hotspot,
         RecordKind::Plan => WebhookTopic::Plan,
         RecordKind::Migration => WebhookTopic::Move,
         _ => return None,
     };
-    if !only.is_empty() && !only.contains(&told) {
+    if !only.is_empty() && !only.contains(&topic) {
         return None;
     }
     let read = |body: &Option<String>| -> Value {
@@ -41,7 +41,7 @@ pub(super) fn message(event: &RegistryEvent, only: &[WebhookTopic]) -> Option<We
     };
     let (before, record) = (read(&event.before), read(&event.after));
     let id = &event.key.id;
-    let (name, text) = match told {
+    let (name, text) = match topic {
         WebhookTopic::Hotspot => hotspot(&event.action, id, &record)?,
         WebhookTopic::Plan => needed(id, &before, &record)
             .or_else(|| changed("plan", id, &before["status"], &record["status"], &record))?,
@@ -155,25 +155,25 @@ mod tests {
 
     #[test]
     fn what_somebody_should_know_is_told_once() {
-        let told =
+        let topic =
             |event: &RegistryEvent, only: &[WebhookTopic]| message(event, only).map(|it| it.event);
         let plan = |before: &str, after: &str| {
             let (before, after) = (json!({"status": before}), json!({"status": after}));
             event(RecordKind::Plan, "plan.x", before, after)
         };
-        assert_eq!(told(&plan("", "proposed"), &[]).unwrap(), "plan.proposed");
-        assert_eq!(told(&plan("running", "running"), &[]), None);
+        assert_eq!(topic(&plan("", "proposed"), &[]).unwrap(), "plan.proposed");
+        assert_eq!(topic(&plan("running", "running"), &[]), None);
         assert_eq!(
-            told(&plan("judging", "done"), &[WebhookTopic::Hotspot]),
+            topic(&plan("judging", "done"), &[WebhookTopic::Hotspot]),
             None
         );
         let waits = |why: &str| json!({ "waitingFor": why });
         let approval = WAIT_FOR_APPROVAL;
         let (turn, asked) = (waits("a turn"), waits(approval));
         let wait = event(RecordKind::Migration, "migration.wait", turn, asked.clone());
-        assert_eq!(told(&wait, &[]).unwrap(), "move.awaits-approval");
+        assert_eq!(topic(&wait, &[]).unwrap(), "move.awaits-approval");
         let again = event(RecordKind::Migration, "migration.x", asked.clone(), asked);
-        assert_eq!(told(&again, &[]), None);
+        assert_eq!(topic(&again, &[]), None);
         let asked = json!({"status": "running", "shardsNeeded": {"count": 2, "region": "eu"}});
         let approved = json!({"status": "approved"});
         let request = event(RecordKind::Plan, "plan.request", approved, asked.clone());
@@ -183,7 +183,7 @@ mod tests {
         let mut done = asked.clone();
         done["status"] = json!("judging");
         let done = event(RecordKind::Plan, "plan.done", asked, done);
-        assert_eq!(told(&done, &[]).unwrap(), "plan.judging");
+        assert_eq!(topic(&done, &[]).unwrap(), "plan.judging");
         let hot = json!({"shardIDs": ["shard-1"], "cause": "hot tenant", "cure": "move"});
         let found = event(
             RecordKind::Hotspot,
@@ -191,9 +191,9 @@ mod tests {
             Value::Null,
             hot.clone(),
         );
-        assert_eq!(told(&found, &[]).unwrap(), "hotspot.found");
+        assert_eq!(topic(&found, &[]).unwrap(), "hotspot.found");
         assert_eq!(
-            told(
+            topic(
                 &event(RecordKind::Hotspot, "hotspot.update", hot.clone(), hot),
                 &[]
             ),
@@ -206,11 +206,11 @@ mod tests {
             json!({"ended": {"status": "completed"}}),
         );
         assert_eq!(
-            told(&ended, &[WebhookTopic::Move]).unwrap(),
+            topic(&ended, &[WebhookTopic::Move]).unwrap(),
             "move.completed"
         );
         assert_eq!(
-            told(&event(RecordKind::Tenant, "x", json!({}), json!({})), &[]),
+            topic(&event(RecordKind::Tenant, "x", json!({}), json!({})), &[]),
             None
         );
     }

@@ -27,18 +27,18 @@ pub(crate) struct MigrationLog {
 impl MigrationLog {
     /// Returns the lines for a new snapshot.
     pub(crate) fn log_changes(&mut self, migration: &MigrationBody, now: Timestamp) -> Vec<String> {
-        let mut told = Vec::new();
+        let mut messages = Vec::new();
         let before = self.before.replace(migration.clone());
         if let Some(since) = self.lost.take() {
             let away = format_duration(now.unix_ms() - since.unix_ms());
-            told.push(format!(
+            messages.push(format!(
                 "reconnected after {away}, phase: {}",
                 phase_label(&migration.phase)
             ));
         }
         let Some(before) = before else {
             let record = &migration.record;
-            told.push(format!(
+            messages.push(format!(
                 "{} of {} from {} to {} is {}, phase: {}",
                 migration.id(),
                 record.slice_id(),
@@ -47,20 +47,20 @@ impl MigrationLog {
                 migration.status,
                 phase_label(&migration.phase)
             ));
-            told.extend(changes(None, migration));
-            told.extend(self.progress(migration, true, now));
-            return timed_lines(now, &told);
+            messages.extend(changes(None, migration));
+            messages.extend(self.progress(migration, true, now));
+            return timed_lines(now, &messages);
         };
         let entered = before.phase != migration.phase;
         if entered && !migration.record.is_over() {
-            told.push(format!("phase: {}", phase_label(&migration.phase)));
+            messages.push(format!("phase: {}", phase_label(&migration.phase)));
         }
-        told.extend(changes(Some(&before), migration));
-        told.extend(self.progress(migration, entered, now));
+        messages.extend(changes(Some(&before), migration));
+        messages.extend(self.progress(migration, entered, now));
         if before.status != migration.status {
-            told.push(format!("is {}", migration.status));
+            messages.push(format!("is {}", migration.status));
         }
-        timed_lines(now, &told)
+        timed_lines(now, &messages)
     }
 
     /// The line for a lost connection.
@@ -99,49 +99,49 @@ impl MigrationLog {
 
 /// The changes of a migration's record.
 fn changes(before: Option<&MigrationBody>, now: &MigrationBody) -> Vec<String> {
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     let old = before.map(|before| &before.record);
     let new = &now.record;
     let waited = old.and_then(|old| old.waiting_for.as_ref());
     match &new.waiting_for {
-        Some(why) if waited != Some(why) => told.push(format!("waiting for {why}")),
-        None if waited.is_some() => told.push("no longer waiting".to_owned()),
+        Some(why) if waited != Some(why) => messages.push(format!("waiting for {why}")),
+        None if waited.is_some() => messages.push("no longer waiting".to_owned()),
         _ => {}
     }
     let paused = old.is_some_and(|old| old.asked.paused.is_some());
     match &new.asked.paused {
-        Some(word) if !paused => told.push(format!("paused by {}", word.actor)),
-        None if paused => told.push("resumed".to_owned()),
+        Some(word) if !paused => messages.push(format!("paused by {}", word.actor)),
+        None if paused => messages.push("resumed".to_owned()),
         _ => {}
     }
     let was_asked = |pick: fn(&ballast_domain::migration::MigrationRequests) -> bool| {
         pick(&new.asked) && !old.is_some_and(|old| pick(&old.asked))
     };
     if was_asked(|asked| asked.approved.is_some()) {
-        told.push("approved".to_owned());
+        messages.push("approved".to_owned());
     }
     if was_asked(|asked| asked.back.is_some()) {
-        told.push("asked to move back".to_owned());
+        messages.push("asked to move back".to_owned());
     }
     if was_asked(|asked| asked.complete.is_some()) {
-        told.push("asked to end its window".to_owned());
+        messages.push("asked to end its window".to_owned());
     }
     let pause = before.and_then(|before| before.pause_ms);
     if let Some(ms) = now.pause_ms.filter(|_| pause != now.pause_ms) {
-        told.push(format!("write pause {ms} ms"));
+        messages.push(format!("write pause {ms} ms"));
     }
     if let Some(differences) = difference(old, new) {
-        told.push(differences);
+        messages.push(differences);
     }
     let known = old.map_or(&[][..], |old| &old.findings[..]);
     let news = new.findings.iter().filter(|one| !known.contains(one));
-    told.extend(news.map(describe_finding));
+    messages.extend(news.map(describe_finding));
     let was_over = old.is_some_and(|old| old.ended.is_some());
     let ended = new.ended.as_ref().filter(|_| !was_over);
     if let Some(why) = ended.and_then(|ended| ended.why.as_ref()) {
-        told.push(format!("ended: {why}"));
+        messages.push(format!("ended: {why}"));
     }
-    told
+    messages
 }
 
 /// Describes a finding in one line.
@@ -168,8 +168,9 @@ fn difference(
     })
 }
 
-fn timed_lines(now: Timestamp, told: &[String]) -> Vec<String> {
-    told.iter()
+fn timed_lines(now: Timestamp, messages: &[String]) -> Vec<String> {
+    messages
+        .iter()
         .map(|text| sanitize(&format!("{now} {text}")))
         .collect()
 }

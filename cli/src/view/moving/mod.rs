@@ -234,7 +234,7 @@ fn progress_lines(migration: &MigrationBody, columns: usize, now: Timestamp) -> 
     let it = &migration.progress;
     let mut lines = Vec::new();
     if has_progress(migration) && (it.total.is_some_and(|total| total > 0) || it.done > 0) {
-        let told = TaskProgress {
+        let bar_progress = TaskProgress {
             state: String::new(),
             task: 0,
             begun_at: now,
@@ -245,7 +245,7 @@ fn progress_lines(migration: &MigrationBody, columns: usize, now: Timestamp) -> 
             per_second: it.per_second.map(|rate| rate as f64),
             note: None,
         };
-        lines.push(bar::progress_line(&told, "    ", columns, now));
+        lines.push(bar::progress_line(&bar_progress, "    ", columns, now));
     }
     if let Some(note) = &it.note
         && migration.record.waiting_for.is_none()
@@ -327,7 +327,7 @@ fn window_lines(migration: &MigrationBody, now: Timestamp) -> Vec<StyledLine> {
         .unix_ms()
         .saturating_add(ms)
         .saturating_sub(now.unix_ms());
-    let told = [
+    let bar_progress = [
         format!("the window ends in {}", format_duration(left)),
         format!(
             "  end it now: ballast migration complete {}",
@@ -335,5 +335,7 @@ fn window_lines(migration: &MigrationBody, now: Timestamp) -> Vec<StyledLine> {
         ),
         format!("  move back:  ballast migration reverse {}", migration.id()),
     ];
-    told.map(|text| StyledLine::new(Style::Dim, &text)).to_vec()
+    bar_progress
+        .map(|text| StyledLine::new(Style::Dim, &text))
+        .to_vec()
 }

@@ -14,7 +14,7 @@ const BAR_MIN: usize = 8;
 
 /// The progress of a task, after an indentation.
 pub(crate) fn progress_line(
-    told: &TaskProgress,
+    task: &TaskProgress,
     indent: &str,
     columns: usize,
     now: Timestamp,
@@ -22,27 +22,27 @@ pub(crate) fn progress_line(
     let mut line = StyledLine::new(Style::Plain, indent);
     // The last parts are dropped first.
     let mut parts: Vec<(Style, String)> = Vec::new();
-    if let Some(total) = told.total.filter(|total| *total > 0) {
-        let share = (told.done as f64 / total as f64).clamp(0.0, 1.0);
+    if let Some(total) = task.total.filter(|total| *total > 0) {
+        let share = (task.done as f64 / total as f64).clamp(0.0, 1.0);
         let width = (columns / 4).clamp(BAR_MIN, BAR_MAX);
         let (full, rest) = split_bar(share, width);
         line = line.with(Style::Cyan, &full).with(Style::Dim, &rest);
         parts.push((Style::Bold, format_percent(share)));
         // A constant width avoids jumps.
-        let (done, total) = (format_number(told.done), format_number(total));
+        let (done, total) = (format_number(task.done), format_number(total));
         let counts = format!("{done:>width$} of {total}", width = total.len());
-        parts.push((Style::Plain, with_unit(counts, &told.unit)));
+        parts.push((Style::Plain, with_unit(counts, &task.unit)));
     } else {
         line = line.with(
             Style::Plain,
-            &with_unit(format_number(told.done), &told.unit),
+            &with_unit(format_number(task.done), &task.unit),
         );
     }
-    if let Some(per_second) = told.per_second {
-        if let Some(left) = remaining_ms(told, per_second, now) {
+    if let Some(per_second) = task.per_second {
+        if let Some(left) = remaining_ms(task, per_second, now) {
             parts.push((Style::Plain, format!("{} left", format_duration(left))));
         }
-        parts.push((Style::Dim, format_rate(per_second, &told.unit)));
+        parts.push((Style::Dim, format_rate(per_second, &task.unit)));
     }
     for (paint, text) in parts {
         if line.width() + 2 + text.chars().count() <= columns {

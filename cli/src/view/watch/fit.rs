@@ -129,13 +129,13 @@ mod tests {
                 for current in 0..size {
                     for runs in [0, 1, 3, 30] {
                         let lines = fit_rows(head(), graph(size, Some(current)), feet(runs), rows);
-                        let told = format!("{rows} rows, {size} lines, {current}, {runs} runs");
-                        assert!(lines.len() <= rows, "{told}: {}", lines.len());
+                        let case = format!("{rows} rows, {size} lines, {current}, {runs} runs");
+                        assert!(lines.len() <= rows, "{case}: {}", lines.len());
                         let has_graph = lines.iter().any(|line| line.text().starts_with("line"));
                         let seen = lines.iter().any(|line| line.has_style(Style::Cyan));
-                        assert!(seen || !has_graph, "{told}: {lines:?}");
+                        assert!(seen || !has_graph, "{case}: {lines:?}");
                         if rows >= 12 {
-                            assert!(has_graph, "{told}");
+                            assert!(has_graph, "{case}");
                         }
                     }
                 }

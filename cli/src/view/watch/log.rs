@@ -58,7 +58,7 @@ impl ExecutionLog {
         let silent = first && !self.from_start;
         for event in events {
             let happened = self.story.apply(event).filter(|_| !silent);
-            lines.extend(happened.map(|told| timed_line(event.timestamp, &describe_event(&told))));
+            lines.extend(happened.map(|item| timed_line(event.timestamp, &describe_event(&item))));
         }
         // Log timestamped progress before current positions.
         let mut known: Vec<&TaskProgress> = execution.progress.iter().collect();
@@ -85,8 +85,8 @@ impl ExecutionLog {
         }
         let status = execution.status.as_str();
         let place = describe_standing(execution);
-        let told = execution.progress.iter().map(|progress| progress.at);
-        let earliest = told.fold(now, Timestamp::min);
+        let item = execution.progress.iter().map(|progress| progress.at);
+        let earliest = item.fold(now, Timestamp::min);
         timed_line(earliest, &format!("{id} is {status}{place}"))
     }
 
@@ -117,11 +117,11 @@ impl ExecutionLog {
         })
     }
 
-    fn progress(&mut self, told: &TaskProgress) -> Option<String> {
-        let key = (told.state.clone(), told.task, told.begun_at.unix_ms());
-        let total = told.total.filter(|total| *total > 0);
-        let share = total.map(|total| told.done as f64 / total as f64);
-        let (now, ms) = (share.unwrap_or(0.0), told.at.unix_ms());
+    fn progress(&mut self, item: &TaskProgress) -> Option<String> {
+        let key = (item.state.clone(), item.task, item.begun_at.unix_ms());
+        let total = item.total.filter(|total| *total > 0);
+        let share = total.map(|total| item.done as f64 / total as f64);
+        let (now, ms) = (share.unwrap_or(0.0), item.at.unix_ms());
         let due = match self.progress.get(&key) {
             None => true,
             Some((last, _)) if now >= 1.0 => *last < 1.0,
@@ -131,16 +131,16 @@ impl ExecutionLog {
             return None;
         }
         self.progress.insert(key, (now, ms));
-        let mut words = vec![format!("{}:", told.state)];
+        let mut words = vec![format!("{}:", item.state)];
         words
             .extend(share.map(|share| format!("{},", format_percent(share.min(1.0)).trim_start())));
-        words.push(format_number(told.done));
+        words.push(format_number(item.done));
         words.extend(total.map(|total| format!("of {}", format_number(total))));
-        words.push(told.unit.clone());
-        let note = told.note.as_deref().unwrap_or_default();
+        words.push(item.unit.clone());
+        let note = item.note.as_deref().unwrap_or_default();
         words.extend((!note.is_empty()).then(|| format!("({note})")));
         words.retain(|word| !word.is_empty());
-        Some(timed_line(told.at, &words.join(" ")))
+        Some(timed_line(item.at, &words.join(" ")))
     }
 }
 
@@ -159,9 +159,9 @@ fn describe_standing(execution: &Execution) -> String {
     }
 }
 
-fn describe_event(told: &StateEvent) -> String {
-    let state = &told.state;
-    match &told.what {
+fn describe_event(item: &StateEvent) -> String {
+    let state = &item.state;
+    match &item.what {
         StateChange::Entered => format!("entered {state}"),
         StateChange::Left => format!("left {state}"),
         StateChange::Caught(error) => format!("left {state}, which failed: {error}"),

@@ -25,10 +25,14 @@ pub(crate) fn format_rate(per_second: f64, unit: &str) -> String {
 }
 
 /// The remaining time at this rate, as of `now`.
-pub(crate) fn remaining_ms(told: &TaskProgress, per_second: f64, now: Timestamp) -> Option<i64> {
-    let left = told.total?.saturating_sub(told.done);
+pub(crate) fn remaining_ms(
+    progress: &TaskProgress,
+    per_second: f64,
+    now: Timestamp,
+) -> Option<i64> {
+    let left = progress.total?.saturating_sub(progress.done);
     let ms = left as f64 * 1_000.0 / per_second;
-    let since = now.unix_ms().saturating_sub(told.at.unix_ms()).max(0);
+    let since = now.unix_ms().saturating_sub(progress.at.unix_ms()).max(0);
     (ms.is_finite() && ms < 1e14).then(|| (ms as i64).saturating_sub(since).max(0))
 }
 
@@ -36,7 +40,7 @@ pub(crate) fn remaining_ms(told: &TaskProgress, per_second: f64, now: Timestamp)
 mod tests {
     use super::*;
 
-    fn told(seconds: i64, done: u64) -> TaskProgress {
+    fn progress(seconds: i64, done: u64) -> TaskProgress {
         let begun = Timestamp::from_unix_ms(1_794_821_400_000);
         TaskProgress {
             state: "Copy".to_owned(),
@@ -61,7 +65,7 @@ mod tests {
 
     #[test]
     fn what_is_left_shrinks_with_time() {
-        let now = told(10, 500);
+        let now = progress(10, 500);
         let at = |seconds| remaining_ms(&now, 10.0, now.begun_at.plus_seconds(seconds));
         assert_eq!(
             [at(10), at(15), at(500)],

@@ -125,8 +125,8 @@ pub(super) fn position_lines(
     columns: usize,
     now: Timestamp,
 ) -> Vec<Vec<StyledLine>> {
-    let mut told: Vec<&TaskProgress> = execution.progress.iter().collect();
-    told.sort_by_key(|progress| progress.task);
+    let mut progresses: Vec<&TaskProgress> = execution.progress.iter().collect();
+    progresses.sort_by_key(|progress| progress.task);
     let widest = execution
         .position
         .iter()
@@ -159,11 +159,13 @@ pub(super) fn position_lines(
             group.push(StyledLine::new(Style::Dim, &format!("  {how}")));
         }
         // Several branches in the same state: match them in order.
-        let mine = told.iter().position(|progress| progress.state == at.state);
+        let mine = progresses
+            .iter()
+            .position(|progress| progress.state == at.state);
         if at.doing == PositionActivity::Working
             && let Some(mine) = mine
         {
-            let progress = told.remove(mine);
+            let progress = progresses.remove(mine);
             group.push(bar::progress_line(progress, "  ", columns, now));
             if let Some(note) = &progress.note {
                 group.push(StyledLine::new(Style::Dim, &format!("  {note}")));
