@@ -1,8 +1,6 @@
-//! Journey: a tenant with closed polls moves, and the process dies in the
-//! middle of writing, bringing and removing their files. Its application
-//! notices nothing: results, exports, single voters and late votes are answered
-//! as before, during the window, after it, and after a move that was brought
-//! back.
+//! Journey: a tenant with closed polls moves, and the process dies while it writes, copies and
+//! removes their files. The application notices nothing: results, exports, single voters and late
+//! votes get the same answers in the window, after it, and after a reversed migration.
 
 use std::path::{Path, PathBuf};
 
@@ -10,9 +8,8 @@ use crate::support::polls::{Application, TestPoll};
 use crate::support::{Instance, eventually, text};
 use serde_json::{Value, json};
 
-/// Where the process dies: in the middle of the files that are written, of
-/// those that are brought, before and after the cutover, and before and after
-/// those are removed that the slice has left behind.
+/// Where the process dies: while files are written and copied, before and after the cutover, and
+/// before and after the source's files are removed.
 const PLACES: [&str; 10] = [
     "paced archiving:1",
     "archived polls",
@@ -27,13 +24,13 @@ const PLACES: [&str; 10] = [
 ];
 const VOTES: usize = 40;
 
-/// An application's view of a closed poll: everything it can ask.
+/// An application's view of a closed poll: the answers to all requests.
 async fn read_results(app: &Application, poll: &TestPoll) -> Vec<(u16, String)> {
     let mut answers = Vec::new();
     for path in ["", "/export", "/voters/voter-3", "/voters/nobody", "/votes"] {
         let call = app.call("GET", &poll.path(path));
         let answer = call.header("cache-control", "no-cache").send().await;
-        // When results were counted is another moment each time.
+        // `asOf` differs between answers.
         let (text, _) = answer
             .text
             .split_once(r#","asOf":"#)
@@ -47,7 +44,7 @@ async fn read_results(app: &Application, poll: &TestPoll) -> Vec<(u16, String)> 
     answers
 }
 
-/// A poll that was voted in and is closed, with what is seen of it.
+/// A closed poll with votes, and its application's view of it.
 async fn closed(app: &Application) -> (TestPoll, Vec<(u16, String)>) {
     let poll = app.poll(json!({})).await;
     let lines = (0..VOTES).map(|n| poll.line(1, &format!("voter-{n}")));
@@ -117,7 +114,7 @@ async fn closed_polls_survive_moves_and_crashes() {
     let app = Application::create(&it, "acme").await;
     let mut polls = vec![closed(&app).await, closed(&app).await];
     for place in PLACES {
-        // One more to be archived each time, and two of them at first.
+        // One more poll to archive each time, and two at first.
         polls.push(closed(&app).await);
         let (from, to) = (find_shard(&it).await, elsewhere(&it).await);
         it = it.restart_dying_at(Some(place)).await;
@@ -151,7 +148,7 @@ async fn closed_polls_survive_the_window_and_a_reverse() {
     let in_window = |found: &Value| found["phase"] == "MonitorDualRead";
     until(&it, &id, "the window", in_window).await;
     assert_eq!(find_shard(&it).await, to);
-    // This one closes where it is now, and goes back as rows.
+    // This poll closes on the target, and returns as rows.
     polls.push(closed(&app).await);
     let same = async |app: &Application, when: &str| {
         for (poll, before) in &polls {
@@ -170,7 +167,7 @@ async fn closed_polls_survive_the_window_and_a_reverse() {
     assert_eq!(find_shard(&it).await, from);
     same(&app, "after it was brought back").await;
     assert_eq!((files(&it, &from).len(), files(&it, &to).len()), (2, 0));
-    // And there again: two files and one more.
+    // Move again: two files and one more.
     let id = begun(&it, &to, 0).await;
     over(&it, &id, "completed").await;
     same(&app, "there again").await;

@@ -6,7 +6,7 @@ use crate::support::pages::Browser;
 use crate::support::polls::Application;
 use crate::support::{Instance, InstanceOptions, eventually, text};
 
-/// Syncs fail where a file says so (a fault of the build for tests).
+/// Syncs of a shard fail while a switch file exists (a fault of the test build).
 #[tokio::test]
 async fn unreachable_shards_are_shown_as_unreachable() {
     let it = Instance::with(InstanceOptions {
@@ -47,7 +47,7 @@ async fn unreachable_shards_are_shown_as_unreachable() {
     }
 }
 
-/// The directory of this name somewhere below.
+/// Finds the directory of this name below another.
 fn find_directory(below: &std::path::Path, name: &str) -> std::path::PathBuf {
     let mut left = vec![below.to_owned()];
     while let Some(directory) = left.pop() {

@@ -1,7 +1,6 @@
-//! Journey: a row rots behind a shard's back while its tenant moves. It is
-//! named where operators look, on the side that is wrong; before the cutover it
-//! is copied anew once, in the window the slice goes back or the copy is made
-//! right. No vote is lost.
+//! Journey: stored rows are damaged while their tenant moves. Ballast reports the damage and the
+//! shard that has it. Before the cutover the rows are copied again once; in the window the slice
+//! returns or the copy is repaired. No vote is lost.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -15,7 +14,7 @@ use serde_json::{Value, json};
 const VOTES: usize = 600;
 const VOTER: &str = "voter-17";
 
-/// A tenant whose rows can rot, with a poll and votes.
+/// A tenant whose rows can be damaged, with a poll and votes.
 struct Trial {
     it: Instance,
     app: Application,
@@ -36,7 +35,7 @@ impl Trial {
         let poll = app.poll(json!({})).await;
         let lines = (0..VOTES).map(|n| poll.line(1, &format!("voter-{n}")));
         app.send_lines(lines.collect()).await;
-        // One among others: it is named all the same.
+        // A second poll: the report still names the damaged one.
         let other = app.poll(json!({})).await;
         app.vote(&other, 0, "somebody").await.expect(200);
         let tenant = it.get("/tenants/acme").await;
@@ -52,17 +51,17 @@ impl Trial {
         }
     }
 
-    /// The row of one voter is to rot on a shard, as soon as it is there.
+    /// Damages one voter's row on a shard as soon as it is there.
     fn plant(&self, shard: &str) {
         let directory = self.it.home().join("data/shards").join(shard);
         let row = format!("acme 0 {} {VOTER}", self.poll.id);
-        // Never seen half written.
+        // Renamed into place, so that it is never read half written.
         let draft = directory.join("rot.new");
         std::fs::write(&draft, row).unwrap();
         std::fs::rename(draft, directory.join("rot")).unwrap();
     }
 
-    /// The row rots on a shard, now.
+    /// Damages the row on a shard now.
     async fn rot(&self, shard: &str) {
         self.plant(shard);
         self.rotten(shard).await;
@@ -70,11 +69,14 @@ impl Trial {
 
     async fn rotten(&self, shard: &str) {
         let file = self.it.home().join("data/shards").join(shard).join("rot");
-        eventually("the row is rotten", async || (!file.exists()).then_some(())).await;
+        eventually("the row is damaged", async || {
+            (!file.exists()).then_some(())
+        })
+        .await;
     }
 
-    /// A byte of every file of a shard whose name begins so is changed, behind its
-    /// back: as long as it runs it does not look at them all.
+    /// Changes a byte of every file of a shard whose name starts with `files`. A running shard does
+    /// not reread them all.
     fn flip(&self, shard: &str, files: &str, place: u64) {
         let files = self.files(shard, files);
         assert!(!files.is_empty(), "there are no such files");
@@ -96,7 +98,7 @@ impl Trial {
             .collect()
     }
 
-    /// What was found on a shard names it, what is damaged, and what was done.
+    /// Checks for a finding about a damaged file of a shard, with this consequence.
     fn assert_finding(ended: &Value, shard: &str, then: &str) {
         let findings = ended["findings"].as_array().unwrap();
         let told = findings.iter().any(|one| {
@@ -149,8 +151,8 @@ impl Trial {
         Process::spawn(&mut command).wait_for_end().await
     }
 
-    /// Something was found on a shard, and it names poll and voter, for those
-    /// who look and nobody else.
+    /// Checks for a finding about a shard that names poll and voter to operators, but not in the
+    /// log.
     async fn assert_reported(&mut self, ended: &Value, shard: &str, then: &str) {
         let findings = ended["findings"].as_array().unwrap();
         let named = findings.iter().any(|one| {
@@ -172,7 +174,7 @@ impl Trial {
         assert!(!log.contains(VOTER), "a voter is named in the log");
     }
 
-    /// Every vote is there, as it was cast, and the tenant is on this shard.
+    /// Checks that every vote is present as cast, and that the tenant is on this shard.
     async fn assert_complete(&self, shard: &str, votes: usize) {
         let tenant = self.it.get("/tenants/acme").await;
         assert_eq!(tenant["slices"][0]["shardID"], shard);
@@ -185,8 +187,7 @@ impl Trial {
     }
 }
 
-/// It rots while the rest is being copied: it is named, copied anew, and the
-/// move completes.
+/// A row is damaged during the copy: it is reported and copied again, and the migration completes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_damaged_before_the_cutover_are_reported_and_copied_again() {
     let mut trial = Trial::with("[moves]\nbytes_per_second = 20000\n").await;
@@ -200,11 +201,11 @@ async fn rows_damaged_before_the_cutover_are_reported_and_copied_again() {
     trial.assert_complete(&to, VOTES).await;
 }
 
-/// It rots again and again: there is no cutover.
+/// A row is damaged repeatedly: there is no cutover.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn rows_damaged_repeatedly_prevent_the_cutover() {
     let mut trial = Trial::with("").await;
-    // It is verified again and again, and never quiet enough.
+    // Verification repeats, because the write pause would never be short enough.
     let id = trial.begun(json!({"maxPauseMs": 1})).await;
     let put_off = |found: &Value| found["figures"]["putOff"] != 0;
     trial.until(&id, "verified", put_off).await;
@@ -225,9 +226,8 @@ async fn rows_damaged_repeatedly_prevent_the_cutover() {
     trial.assert_complete(&from, VOTES).await;
 }
 
-/// It rots on the new owner. A reader of results notices, long before the
-/// window ends; it is said which side is wrong, and the slice goes back by
-/// itself with what was voted since.
+/// A row of the new owner is damaged. A reader of results detects it long before the window ends;
+/// Ballast decides which side is wrong, and the slice returns with the votes cast since.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_detect_a_damaged_row_of_the_owner_and_the_slice_returns() {
     let mut trial = Trial::with("[router]\ndual_read_sample = 1\n").await;
@@ -254,7 +254,7 @@ async fn readers_detect_a_damaged_row_of_the_owner_and_the_slice_returns() {
     trial.assert_complete(&from, VOTES + 1).await;
 }
 
-/// Nobody reads: then the scrub at the window's end notices.
+/// Without readers, the scrub at the window's end detects the damage.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_scrub_detects_a_damaged_row_of_the_owner_before_cleanup() {
     let mut trial = Trial::with("").await;
@@ -269,8 +269,8 @@ async fn the_scrub_detects_a_damaged_row_of_the_owner_before_cleanup() {
     trial.assert_complete(&from, VOTES).await;
 }
 
-/// It rots on the copy that was left behind: that is said, it is made right, and
-/// the move completes; or the slice goes back, but not before.
+/// A row of the source is damaged: it is reported and repaired first, then the migration completes
+/// or the slice returns.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn damaged_rows_of_the_source_are_repaired_first() {
     for (verb, status, then) in [
@@ -293,8 +293,8 @@ async fn damaged_rows_of_the_source_are_repaired_first() {
     }
 }
 
-/// A sorted file of the target is damaged before the cutover: it is named, and what
-/// was in it is copied anew.
+/// A sorted file of the target is damaged before the cutover: it is reported, and its rows are
+/// copied again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_file_of_the_target_is_reported_and_copied_again() {
     let trial = Trial::with("").await;
@@ -314,22 +314,22 @@ async fn a_damaged_file_of_the_target_is_reported_and_copied_again() {
     trial.assert_complete(&trial.from, VOTES).await;
 }
 
-/// The log of the target is damaged while the slice is copied: nothing can make that
-/// right, and the move ends at once.
+/// The target's log is damaged during the copy. That cannot be repaired, so the migration ends at
+/// once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_log_of_the_target_ends_the_migration() {
     let trial = Trial::with("[moves]\nbytes_per_second = 10000\n").await;
     let id = trial.begun(json!({"windowMs": 0})).await;
     let log = trial.files(&trial.to, "log-").pop().unwrap();
     eventually("rows are there", async || {
-        // Files of the log are made full of zeros.
+        // Log files are created full of zeros.
         let mut bytes = [0; 64];
         let file = File::open(&log).unwrap();
         file.read_exact_at(&mut bytes, 5_000).unwrap();
         (bytes != [0; 64]).then_some(())
     })
     .await;
-    // They are in no sorted file yet.
+    // The rows are in no sorted file yet.
     trial.flip(&trial.to, "log-", 5_000);
     let ended = trial.over(&id).await;
     assert_eq!(ended["status"], "rolledBack", "{ended}");
@@ -337,8 +337,8 @@ async fn a_damaged_log_of_the_target_ends_the_migration() {
     trial.assert_complete(&trial.from, VOTES).await;
 }
 
-/// A sorted file of the owner is damaged in the window. The scrub at its end notices,
-/// or whoever reads the poll before that; the slice goes back with every vote.
+/// A sorted file of the owner is damaged in the window. A reader of the poll or the scrub at the
+/// window's end detects it; the slice returns with every vote.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_file_of_the_owner_returns_the_slice() {
     for (sync, somebody_reads) in [(false, false), (true, false), (false, true)] {
@@ -363,8 +363,8 @@ async fn a_damaged_file_of_the_owner_returns_the_slice() {
     }
 }
 
-/// One of the copy that was left is: it is made anew, and then the move completes, or
-/// the slice goes back.
+/// A sorted file of the source is damaged: it is rebuilt, then the migration completes or the slice
+/// returns.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_file_of_the_source_is_rebuilt() {
     for (verb, status, then) in [
@@ -372,7 +372,7 @@ async fn a_damaged_file_of_the_source_is_rebuilt() {
         ("reverse", "reversed", "before the slice returns"),
     ] {
         let mut trial = Trial::with("").await;
-        // What has come by a move has been read back, and so is in a sorted file.
+        // Rows that arrived by a migration were read back, so they are in a sorted file.
         let id = trial.begun(json!({"windowMs": 0})).await;
         assert_eq!(trial.over(&id).await["status"], "completed");
         std::mem::swap(&mut trial.from, &mut trial.to);

@@ -1,12 +1,12 @@
-//! Journey: a shard's disk fails under the ledger's clients. Nothing is
-//! acknowledged that is not on disk, the shard says so, the others go on, and
-//! when the disk works again so does the shard, by itself.
+//! Journey: a shard's disk fails under the ledger's clients. Nothing is acknowledged that is not on
+//! disk, the shard reports the failure, other shards continue, and when the disk works again the
+//! shard recovers without a restart.
 //!
-//! The disks are small tmpfs in a mount namespace of the test's own, so nothing
-//! is left behind: as root `unshare --mount` makes it, otherwise a user
-//! namespace. Where neither is allowed these tests fail and say so.
+//! The disks are small tmpfs in a mount namespace of the test, so nothing is left behind: as root
+//! made by `unshare --mount`, otherwise with a user namespace. Where neither is allowed, these
+//! tests fail and say so.
 
-#![allow(clippy::print_stdout, reason = "a run tells its seed")]
+#![allow(clippy::print_stdout, reason = "a run prints its seed")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -20,16 +20,15 @@ use crate::support::polls::Application;
 use crate::support::{Instance, InstanceOptions, eventually, text};
 use serde_json::Value;
 
-/// Enough for what a run writes, little enough to be filled.
+/// Large enough for a run, small enough to fill.
 const DISK: &str = "size=256m";
-/// Set in the process that has a namespace of its own.
+/// Set in the process that runs inside the namespace.
 const INSIDE: &str = "BALLAST_TEST_INSIDE";
 const SHARDS: usize = 4;
-/// A shard that is away is not waited for long.
+/// Requests wait only briefly for an unreachable shard.
 const IMPATIENT: &str = "[router]\nhold_max = \"300ms\"\n";
 
-/// Runs this test again in a mount namespace of its own; says whether this is
-/// the process inside.
+/// Runs this test again in a new mount namespace; returns whether this is the process inside.
 fn is_inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -70,7 +69,7 @@ fn mount(arguments: &[&str], place: &Path) {
     assert!(done.status.success(), "mount {}: {why}", place.display());
 }
 
-/// A disk for each shard of an instance that is to be started.
+/// Mounts a disk for each shard, before the instance starts.
 fn disks(home: &Path, size: &str) {
     for number in 1..=SHARDS {
         let place = home.join(format!("data/shards/shard-{number}"));
@@ -79,12 +78,12 @@ fn disks(home: &Path, size: &str) {
     }
 }
 
-/// A run over an instance each of whose shards has a disk of its own.
+/// A run with an instance that has a disk per shard.
 struct Trouble {
     run: Run,
-    /// Where the shard of the first tenant is, and its name.
+    /// The directory and the id of the first tenant's shard.
     shard: (PathBuf, String),
-    /// A tenant elsewhere.
+    /// The index of a tenant on another shard.
     other: usize,
 }
 
@@ -147,7 +146,7 @@ impl Trouble {
     /// Waits until `/readyz` names the shard, and nothing else.
     async fn wait_until_unready(&self) -> String {
         let instance = self.run.world.instance();
-        eventually("the shard says that it does not work", async || {
+        eventually("the shard reports that it does not work", async || {
             let answer = instance.route("GET", "/readyz").try_send().await?;
             let detail = answer.body["detail"].as_str().unwrap_or_default();
             let named = detail.contains(&self.shard.1) && !detail.contains("starting");
@@ -160,14 +159,14 @@ impl Trouble {
         .await
     }
 
-    /// What the tenants get while it lasts.
+    /// Checks the answers to both tenants while the disk fails.
     async fn assert_nothing_is_acknowledged(&self) {
         let shared = &self.run.shared;
         let polls = &shared.history.polls;
         let (ours, theirs) = (&shared.applications[0], &shared.applications[self.other]);
         let single = |tenant: usize| &polls[5 * tenant].poll;
-        // A vote is held before it is refused: by then every answer that was
-        // given before the trouble began is in the book.
+        // A vote is held before it is refused. After that, every answer from before the failure is
+        // in the history.
         let held = ours.vote(single(0), 0, "nobody").await;
         held.expect_error(503, "unavailable");
         let before: Vec<u64> = polls[..5].iter().map(|poll| poll.floor()).collect();
@@ -178,7 +177,7 @@ impl Trouble {
             let read = ours.call("GET", &single(0).path("/votes"));
             let read = read.header("cache-control", "no-cache").send().await;
             read.expect_error(503, "unavailable");
-            // Those who are elsewhere notice nothing.
+            // Tenants on other shards notice nothing.
             let results: Value = theirs.newest(single(self.other)).await;
             assert!(results["total"].is_u64(), "{number}");
         }
@@ -186,7 +185,7 @@ impl Trouble {
         assert_eq!(before, after, "acknowledged though not on disk");
     }
 
-    /// Votes of tenants elsewhere are counted.
+    /// Checks that votes of tenants on other shards are counted.
     async fn assert_others_can_vote(&self) {
         let shared = &self.run.shared;
         let mut client = crate::ledger::clients::Client::new(shared, 0, 20_000 + self.other);
@@ -215,7 +214,7 @@ impl Trouble {
         .await;
     }
 
-    /// Votes come in again, and at the end all of them are accounted for.
+    /// Waits for new votes, ends the run, and checks that the audit has no findings.
     async fn end_without_findings(mut self) {
         self.run.await_votes().await;
         let report = self.run.end().await;
@@ -231,7 +230,7 @@ fn a_full_disk_refuses_votes_until_there_is_room() {
     inside(async {
         let trouble = Trouble::prepared(&[]).await;
         let filler = trouble.shard.0.join("filler");
-        // Also what is given back meanwhile is taken, until votes fail.
+        // Keep filling, also space that is freed meanwhile, until votes fail.
         let told = eventually("the disk is full", async || {
             fill(&filler);
             let instance = trouble.run.world.instance();
@@ -249,7 +248,7 @@ fn a_full_disk_refuses_votes_until_there_is_room() {
     });
 }
 
-/// The tenant stays where it is, and is voted on, until there is room.
+/// The tenant stays on its shard and accepts votes until there is room.
 #[test]
 fn a_move_to_a_full_disk_waits_for_room_and_loses_nothing() {
     if !is_inside("a_move_to_a_full_disk_waits_for_room_and_loses_nothing") {
@@ -267,7 +266,7 @@ fn a_move_to_a_full_disk_waits_for_room_and_loses_nothing() {
         let asked = instance.call("POST", "/tenants/acme/move").json(&body);
         let asked = asked.send().await.expect(202);
         let path = format!("/migrations/{}", text(&asked["migrationID"]));
-        let told = eventually("the move tells of the full disk", async || {
+        let told = eventually("the migration waits for disk space", async || {
             let now = instance.get(&path).await;
             let is_waiting = now["status"] == "waiting";
             is_waiting.then(|| text(&now["waitingFor"]))
@@ -280,7 +279,7 @@ fn a_move_to_a_full_disk_waits_for_room_and_loses_nothing() {
         trouble.run.await_votes().await;
         std::fs::remove_file(&filler).unwrap();
         let instance = trouble.run.world.instance();
-        eventually("the move has ended", async || {
+        eventually("the end of the migration", async || {
             let now = instance.get(&path).await;
             let status = text(&now["status"]);
             (!["running", "waiting"].contains(&status.as_str())).then(|| {
@@ -292,8 +291,8 @@ fn a_move_to_a_full_disk_waits_for_room_and_loses_nothing() {
     });
 }
 
-/// The ledger takes `unavailable` for "who knows"; but what was refused for want
-/// of room was not written, so it must not be counted when there is room.
+/// The ledger treats `unavailable` as an unknown outcome. But a vote refused because the disk is
+/// full was not written, so it must not be counted later.
 #[test]
 fn a_stream_interrupted_by_a_full_disk_counts_as_answered() {
     if !is_inside("a_stream_interrupted_by_a_full_disk_counts_as_answered") {
@@ -336,7 +335,7 @@ fn a_stream_interrupted_by_a_full_disk_counts_as_answered() {
     });
 }
 
-/// Takes all the room there is.
+/// Fills the disk.
 fn fill(filler: &Path) {
     use std::io::Write;
     let mut file = std::fs::OpenOptions::new();
@@ -359,7 +358,7 @@ fn a_read_only_disk_keeps_one_shard_away_until_it_can_be_written() {
         mount(&["-o", "remount,bind,ro"], &trouble.shard.0);
         trouble.run.shared.history.record_restart();
         let restarted = trouble.run.world.restart(Duration::ZERO).await;
-        assert!(restarted.is_err(), "it cannot be ready at once");
+        assert!(restarted.is_err(), "the instance must not be ready at once");
         let told = trouble.wait_until_unready().await;
         assert!(told.contains("Read-only"), "{told}");
         trouble.assert_nothing_is_acknowledged().await;
@@ -370,9 +369,8 @@ fn a_read_only_disk_keeps_one_shard_away_until_it_can_be_written() {
     });
 }
 
-/// Syncs fail (a fault, see `vote-shard/src/embedded/faults.rs`); that what
-/// was written before a failed sync may be forgotten is tried on the simulated
-/// disk.
+/// Syncs fail (a fault, see `vote-shard/src/embedded/faults.rs`). That a failed sync may lose
+/// earlier writes is tested on the simulated disk.
 #[test]
 fn a_failed_sync_acknowledges_nothing() {
     if !is_inside("a_failed_sync_acknowledges_nothing") {

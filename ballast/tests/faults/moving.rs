@@ -1,19 +1,17 @@
-//! The ledger test with moves: nothing acknowledged is lost or counted twice
-//! while tenants move from shard to shard, and the process that moves them dies
-//! between any two lines.
+//! The ledger test with migrations: nothing acknowledged is lost or counted twice while tenants
+//! move from shard to shard and the process dies at any point.
 //!
-//! First nobody dies: no request may fail. Then the process dies at each of a
-//! list of places in the code of a move, and at moments chosen by chance. At
-//! the end every vote is accounted for, every move is over, and no lock is
-//! left.
+//! First the process keeps running: no request may fail. Then it dies at each of a list of crash
+//! points of a migration, and at random moments. At the end every vote is accounted for, every
+//! migration has ended, and no lock is left.
 //!
 //! ```sh
 //! cargo test -p ballast --features faults --test faults moving
-//! BALLAST_TEST_LONG=1 …                          # 500 moves, every place twice
-//! BALLAST_LEDGER_SEED=1 …                        # that very chance
+//! BALLAST_TEST_LONG=1 …                          # 500 migrations, every crash point twice
+//! BALLAST_LEDGER_SEED=1 …                        # the same random decisions
 //! ```
 
-#![allow(clippy::print_stdout, reason = "a run tells what it did")]
+#![allow(clippy::print_stdout, reason = "a run prints what it did")]
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,8 +23,8 @@ use crate::ledger::{LedgerPlan, Run, TENANTS};
 use crate::support::InstanceOptions;
 use tokio::task::JoinSet;
 
-/// Where the process dies: before and after each change of the record, each
-/// order to a shard, and each step of the workflow.
+/// Crash points: before and after each change of the record, each command to a shard, and each step
+/// of the workflow.
 const PLACES: [&str; 52] = [
     "order Prepare",
     "ordered Prepare",
@@ -81,15 +79,15 @@ const PLACES: [&str; 52] = [
     "begin Rollback",
     "end Rollback",
 ];
-/// Of these, the ones that it comes to only while there is a poll that has just
-/// closed: there may be none left. They are tried in the long form.
+/// Crash points that are reached only if a poll has just closed, and there may be none left. Only
+/// the long form tries them.
 const RARE: [&str; 4] = [
     "paced archiving",
     "archived polls",
     "paced bringing",
     "brought files",
 ];
-/// How long it may take until the process has come to a place and died.
+/// How long the process may take to reach a crash point.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 fn long() -> bool {
@@ -104,8 +102,8 @@ async fn nothing_is_lost_while_tenants_move_and_the_process_dies() {
         votes: u64::MAX,
         between: (500, 1_500),
         clients: (160, 8),
-        // So many moves take a while: whoever votes at full speed all the time
-        // makes each of them longer than the one before.
+        // Slow voters: with full speed for so many migrations, each takes longer than the one
+        // before.
         think: Duration::from_millis(if long() { 1_000 } else { 25 }),
         expires_in_ms: 20_000,
         tears_one_in: 4,
@@ -127,7 +125,7 @@ async fn nothing_is_lost_while_tenants_move_and_the_process_dies() {
         movers.spawn(keep_moving(admin.clone(), tenant, stop.clone(), random));
     }
 
-    // Nobody dies: nobody is sent away.
+    // Without crashes, no request is refused.
     let calm = if long() { 100 } else { 20 };
     while admin.count_with_status("completed").await < calm && !run.shared.history.has_findings() {
         run.await_votes().await;
@@ -136,11 +134,11 @@ async fn nothing_is_lost_while_tenants_move_and_the_process_dies() {
     assert_eq!(
         unavailable_answers,
         0,
-        "a request failed though the process ran: {:?}",
+        "a request failed while the process ran: {:?}",
         run.shared.first_unavailable.get()
     );
 
-    // It dies here and there.
+    // Crash at the listed points.
     let mut places: Vec<&str> = PLACES.to_vec();
     random.shuffle(&mut places);
     if !long() {
@@ -153,11 +151,14 @@ async fn nothing_is_lost_while_tenants_move_and_the_process_dies() {
         }
         let died = run.kill_and_die_at(place, PATIENCE).await;
         if !died {
-            println!("it never came to {place:?}");
+            println!("the process never reached {place:?}");
         }
-        assert!(died || RARE.contains(&place), "it never came to {place:?}");
+        assert!(
+            died || RARE.contains(&place),
+            "the process never reached {place:?}"
+        );
     }
-    // And at any moment.
+    // Crash at random moments.
     let enough = if long() { 500 } else { 40 };
     loop {
         let restarted = run.kill_and_restart().await;

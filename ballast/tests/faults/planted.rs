@@ -1,28 +1,24 @@
-//! The ledger test has teeth: it fails on each of these bugs, planted in the
-//! embedded engine (`vote-shard/src/embedded/faults.rs`) and asleep unless
-//! `BALLAST_FAULT` names one:
+//! Proves that the ledger test finds bugs: it fails on each of these, planted in the embedded
+//! engine (`vote-shard/src/embedded/faults.rs`) and active only if `BALLAST_FAULT` names one:
 //!
 //! ```text
-//!   acknowledged-first  a group is acknowledged, and reaches the file 30 ms
-//!                       later: kill -9 in between loses votes that were
-//!                       answered
-//!   requests-forgotten  what is read back no longer says which request made
-//!                       it: a repeated request is taken for a new one
-//!   voters-forgotten    what is read back no longer says who voted: a vote
-//!                       that is sent again counts again
-//!   torn-accepted       a group whose checksum does not fit counts as far as it
-//!                       can be read: the torn tail's votes are counted
+//!   acknowledged-first  a group is acknowledged 30 ms before it reaches the file: kill -9 in
+//!                       between loses acknowledged votes
+//!   requests-forgotten  recovery loses the requests of rows: a repeated request counts as a new
+//!                       one
+//!   voters-forgotten    recovery loses the voters: a repeated vote counts again
+//!   torn-accepted       recovery accepts a group with a wrong checksum as far as it is readable:
+//!                       the torn tail's votes are counted
 //! ```
-//! `scripts/planted-bugs` runs these, and so does `scripts/test --long`. They
-//! need a build with the feature `faults`; without it this file is empty.
+//! `scripts/planted-bugs` and `scripts/test --long` run these. They need the feature `faults`.
 //!
-//! Seen: `acknowledged-first` after one kill or two, "has 188 votes; 302 were
-//! there"; `requests-forgotten` in the audit, "which nothing explains";
-//! `voters-forgotten` in an export, "has 497 votes; 499 were there";
-//! `torn-accepted` in the audit, "cannot be exported" and counts that are not
-//! "in rows", or because a shard is "not ready" for a group it cannot read.
+//! Observed findings: `acknowledged-first` after one or two kills, "has 188 votes, expected at
+//! least 302"; `requests-forgotten` in the audit, "which nothing explains"; `voters-forgotten` in
+//! an export, "has 497 votes, expected at least 499"; `torn-accepted` in the audit, "cannot be
+//! exported" and counts that differ from those "in rows", or a shard that is "not ready" because it
+//! cannot read a group.
 
-#![allow(clippy::print_stdout, reason = "a run tells its seed")]
+#![allow(clippy::print_stdout, reason = "a run prints its seed")]
 
 use std::time::Duration;
 
@@ -30,9 +26,9 @@ use crate::ledger::random::SeededRandom;
 use crate::ledger::{LedgerPlan, LedgerReport, run};
 use crate::support::InstanceOptions;
 
-/// A short run; with a fault, if one is named.
+/// A short run, with this fault if any.
 async fn run_with(fault: Option<&str>) -> LedgerReport {
-    // What does not work is told at once.
+    // Requests to a broken shard fail quickly.
     let mut options = InstanceOptions {
         config: Some("[router]\nhold_max = \"500ms\"\n".to_owned()),
         ..InstanceOptions::default()
@@ -56,13 +52,17 @@ async fn run_with(fault: Option<&str>) -> LedgerReport {
     run(plan).await
 }
 
-/// The run finds something, and it is one of the things to be found.
+/// Checks that the run has a finding with one of the expected signs.
 async fn is_found(fault: &str, signs: &[&str]) {
     let report = run_with(Some(fault)).await;
     let findings = report.findings.join("\n");
     println!("{fault}: {}", findings.lines().next().unwrap_or_default());
     let seen = signs.iter().any(|sign| findings.contains(sign));
-    assert!(seen, "{fault} was not found: {}\n{findings}", report.done);
+    assert!(
+        seen,
+        "{fault} was not detected: {}\n{findings}",
+        report.done
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,6 +1,5 @@
-//! Journey: a tenant is cut into slices and joined again while it is voted on:
-//! no request fails, no vote is lost or counted twice, whatever kills the
-//! process in between.
+//! Journey: a tenant is split into slices and merged again under load. No request fails, and no
+//! vote is lost or counted twice, even if the process is killed in between.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,13 +19,13 @@ async fn ask(it: &Instance, verb: &str, body: Value) -> HttpAnswer {
     call.json(&body).send().await
 }
 
-/// Asks for another number of slices, and waits until it is so.
+/// Requests another number of slices, and waits until it is reached.
 async fn cut(it: &Instance, verb: &str, body: Value) -> Value {
     ask(it, verb, body).await.expect(202);
     wait_until_cut(it).await
 }
 
-/// The tenant, once nothing is being cut.
+/// Waits until no split or merge is running, and returns the tenant.
 async fn wait_until_cut(it: &Instance) -> Value {
     eventually("the slices are cut", async || {
         let tenant = it.get("/tenants/acme").await;
@@ -62,8 +61,8 @@ async fn polls(application: &Application) -> Vec<TestPoll> {
     polls
 }
 
-/// Voters that do not stop: some by themselves, some in streams. Every vote is
-/// answered with `counted`, and the next one is cast.
+/// Voters under constant load, some with single votes, some with streams. Every vote must be
+/// answered with `counted`.
 struct VoterLoad {
     stop: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
@@ -98,7 +97,7 @@ impl VoterLoad {
         Self { stop, sent, tasks }
     }
 
-    /// Waits until so many more votes were counted.
+    /// Waits until `votes` more votes are counted.
     async fn more(&self, votes: u64) {
         let from = self.sent.load(Ordering::Acquire);
         eventually("votes are counted", async || {
@@ -144,7 +143,7 @@ async fn listed(application: &Application) -> BTreeSet<String> {
     items.map(|poll| text(&poll["pollID"])).collect()
 }
 
-/// The voters of a poll, as they are exported.
+/// The voters in a poll's export.
 async fn exported(application: &Application, poll: &TestPoll) -> Vec<String> {
     let call = application.call("GET", &poll.path("/export"));
     let answer = call.send().await;
@@ -183,7 +182,7 @@ async fn a_tenant_is_split_spread_and_merged_under_load() {
     crowd.more(50).await;
     wait_until_no_migrations(&it).await;
     crowd.more(50).await;
-    // Slices that are apart are not joined, and it says what to do.
+    // Slices on different shards are not merged, and the error says what to do.
     let problem = ask(&it, "merge", json!({}))
         .await
         .expect_error(409, "slices-refused");
@@ -199,10 +198,10 @@ async fn a_tenant_is_split_spread_and_merged_under_load() {
     let sent = crowd.end().await;
     assert_eq!(totals(&application, &polls).await, sent);
     assert_eq!(listed(&application).await, ids);
-    // Who watched saw it all, over all cuts and moves.
+    // The viewer received all results across all cuts and migrations.
     let newest = application.newest(&polls[0]).await;
     live.total(newest["total"].as_u64().unwrap()).await;
-    // Rows, too: as many as votes, nobody twice.
+    // There are as many rows as votes, and no voter twice.
     let mut rows = 0;
     for poll in polls.iter() {
         let voters = exported(&application, poll).await;
@@ -211,7 +210,7 @@ async fn a_tenant_is_split_spread_and_merged_under_load() {
         rows += voters.len() as u64;
     }
     assert_eq!(rows, sent);
-    // The only slice is meant when none is named.
+    // Without a slice in the request, the only slice is meant.
     let body = json!({"toShardID": to, "windowMs": 0, "dryRun": true});
     let plan = ask(&it, "move", body).await.expect(200);
     assert_eq!(plan["slice"], 5);
@@ -254,11 +253,11 @@ async fn slices_that_belong_elsewhere_are_moved_there() {
             "{it} {now:?}"
         );
     }
-    // Divided again, each where it is.
+    // Split again, in place.
     let tenant = cut(&it, "split", json!({"into": 16, "stay": true})).await;
     assert_eq!(slices(&tenant).len(), 16);
     assert_eq!(totals(&application, &polls).await, sent);
-    // A repeated creation finds its poll, however the tenant is cut.
+    // A repeated creation finds its poll, however the tenant is split.
     let make = async || {
         let call = application
             .call("POST", "/polls")
@@ -296,7 +295,7 @@ async fn what_cannot_be_is_refused() {
     ask(&it, "split", json!({"into": 2}))
         .await
         .expect_error(409, "slices-refused");
-    // What moves is not cut, and what is gone is not moved.
+    // A moving slice is not cut, and a slice that no longer exists is not moved.
     let tenant = it.get("/tenants/acme").await;
     let home = &slices(&tenant)[0].1;
     let to = if home == "shard-1" {
@@ -332,7 +331,7 @@ async fn what_cannot_be_is_refused() {
     }
 }
 
-/// A command that knows where the instance is.
+/// Runs a command with the instance's address and token.
 async fn run(it: &Instance, arguments: &[&str]) -> ProcessExit {
     let mut command = ballast();
     command
@@ -380,7 +379,7 @@ async fn operators_split_and_merge_from_the_command_line() {
     );
 }
 
-/// Every place at which a process can die in the middle of a cut.
+/// Every crash point of a cut.
 const PLACES: [&str; 10] = [
     "cut \"Claim\"",
     "cut Claimed",
@@ -420,10 +419,13 @@ async fn dies_at(place: &str) {
         .json(&json!({"into": 4, "stay": true}))
         .try_send()
         .await;
-    assert!(answer.is_none(), "it did not die at {place}: {answer:?}");
+    assert!(
+        answer.is_none(),
+        "the process did not die at {place}: {answer:?}"
+    );
     drop(it);
     let it = Instance::within(home, InstanceOptions::default()).await;
-    // Nobody asks again: what was written down is done.
+    // Without another request, the recorded cut is completed.
     let tenant = eventually("the slices are cut", async || {
         let tenant = it.get("/tenants/acme").await;
         let done = tenant["slicing"].is_null() && slices(&tenant).len() == 4;

@@ -1,4 +1,4 @@
-//! Traces reach a collector, and no key is in them. In builds with `otlp`.
+//! Traces reach a collector and contain no key. In builds with `otlp`.
 
 use std::sync::{Arc, Mutex};
 

@@ -1,6 +1,5 @@
-//! Journey: a backup is made while the ledger's clients vote, verified,
-//! restored and started. Every vote acknowledged before the backup began is in
-//! it once, and what is in it is what its manifest says.
+//! Journey: a backup is made while the ledger's clients vote, verified, restored and started. It
+//! contains every vote acknowledged before it began once, and its contents match its manifest.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -62,7 +61,7 @@ async fn a_backup_made_while_votes_arrive_holds_every_acknowledged_vote_once() {
         let verified = run_for_json(&["backup", "verify"], &[&backup]).await;
         assert_eq!(verified["manifest"], made);
         backups.push((backup, made, scope));
-        // The next one is made right after a crash.
+        // The next backup is made right after a crash.
         assert!(run.kill_and_restart().await);
     }
     run.stop_clients().await;
@@ -73,7 +72,7 @@ async fn a_backup_made_while_votes_arrive_holds_every_acknowledged_vote_once() {
     assert!(report.findings.is_empty(), "{report:#?}");
 }
 
-/// Restores the backup and looks at all of it.
+/// Restores the backup and checks all of it.
 async fn check_restored(
     run: &Run,
     backup: &Path,
@@ -94,7 +93,7 @@ async fn check_restored(
             assert_eq!(seen[what], shard[what], "{what}");
         }
     }
-    // The admin's token is known to the registry, but not where it is written.
+    // The registry has the admin's token, but not the token file.
     let token = run.world.data_dir().with_file_name("token");
     std::fs::copy(token, token_file(home.path())).unwrap();
     let world = LedgerWorld::start_in(home, InstanceOptions::default(), random).await;
@@ -113,8 +112,8 @@ async fn check_restored(
     check_repeated_votes(&shared.history, &applications, scope).await;
 }
 
-/// A vote that was counted before the backup began, and is sent again where it
-/// was restored, gets its first answer; and it comes from a later epoch.
+/// A vote that was counted before the backup began and is repeated at the restored instance gets
+/// its first answer, from a later epoch.
 async fn check_repeated_votes(history: &History, applications: &[Application], scope: AuditScope) {
     let poll = &history.polls[0];
     let counted: Vec<_> = poll
@@ -138,7 +137,7 @@ async fn check_repeated_votes(history: &History, applications: &[Application], s
         let again = call.header("voter-id", &voter).send().await;
         assert_eq!(again.header("etag"), "\"1\"", "{}", again.text);
         let epoch: u64 = again.header("ballast-epoch").parse().unwrap();
-        assert!(epoch > 1, "routers of the old world are not fenced");
+        assert!(epoch > 1, "routers of the original instance are not fenced");
         assert_eq!(again.expect(200)["outcome"], "counted");
     }
 }
@@ -160,7 +159,7 @@ async fn a_half_restored_directory_is_not_started() {
     );
 }
 
-/// Brings the files of a registry from one directory to another.
+/// Copies the files of a registry from one directory to another.
 fn bring_registry(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for name in ["registry.db", "registry.db-wal", "registry.db-shm"] {
@@ -172,8 +171,8 @@ fn bring_registry(from: &Path, to: &Path) {
     }
 }
 
-/// Somebody puts an old copy of the registry in its place: votes are refused, not
-/// taken where nobody finds them, until the newer one is back.
+/// An old copy of the registry replaces the current one: votes are refused until the newer one is
+/// back, instead of being stored where no route leads to them.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_old_registry_under_newer_shards_accepts_no_votes_and_is_reported() {
     let mut it = Instance::with(InstanceOptions {
@@ -235,8 +234,7 @@ async fn an_old_registry_under_newer_shards_accepts_no_votes_and_is_reported() {
     assert_eq!(ahead(&it).await, 0);
 }
 
-/// A shard need not be under the data directory; its files stay where they are,
-/// and its copy is in the backup.
+/// A shard may be outside the data directory: its files stay in place, and the backup has a copy.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_shard_outside_the_data_directory_is_backed_up_unchanged() {
     let it = Instance::start().await;
@@ -260,13 +258,17 @@ async fn a_shard_outside_the_data_directory_is_backed_up_unchanged() {
     acme.vote(&poll, 0, "d").await.expect(200);
     let restored = elsewhere.path().join("restored");
     run_for_json(&["restore"], &[&backup, &restored]).await;
-    assert_eq!(acme.newest(&poll).await["total"], 4, "the original goes on");
+    assert_eq!(
+        acme.newest(&poll).await["total"],
+        4,
+        "the original continues"
+    );
     let verified = run_for_json(&["shard", "verify"], &[&restored.join("shards/far")]).await;
     assert_eq!(verified["votes"], 3);
 }
 
-/// What a broken disk leaves is not taken for a shard without votes, and what
-/// a newer program wrote is not copied by this one.
+/// An empty directory is not mistaken for a shard without votes, and data of a newer format is not
+/// backed up.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn damaged_and_newer_directories_are_refused() {
     let refused = async |arguments: &[&str], paths: &[&Path]| {
@@ -290,8 +292,8 @@ async fn damaged_and_newer_directories_are_refused() {
     assert!(!backup.exists());
 }
 
-/// What ran when the backup was made does not go on in the restored world,
-/// where what it did since never happened; that it ran is still known.
+/// Executions that ran when the backup was made are aborted in the restored instance, because their
+/// later effects never happened there; their records remain.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn executions_are_aborted_by_a_restore() {
     let it = Instance::start().await;
@@ -308,7 +310,7 @@ async fn executions_are_aborted_by_a_restore() {
     run_for_json(&["restore"], &[&backup, &home.path().join("data")]).await;
     std::fs::copy(token_file(it.home()), token_file(home.path())).unwrap();
     let restored = Instance::within(home, InstanceOptions::default()).await;
-    // Certificates of the restored world are signed with the same key.
+    // The restored instance signs certificates with the same key.
     let key = restored.get("/certificate-key").await;
     assert_eq!(key, it.get("/certificate-key").await);
     let ended = restored.call("GET", "/executions/asking:open/watch").send();
@@ -319,5 +321,5 @@ async fn executions_are_aborted_by_a_restore() {
     let cause = ended["cause"].as_str().unwrap();
     assert!(cause.starts_with("restored from the backup of"), "{cause}");
     let open = it.get("/executions/asking:open").await;
-    assert_eq!(open["status"], "RUNNING", "the original goes on");
+    assert_eq!(open["status"], "RUNNING", "the original continues");
 }

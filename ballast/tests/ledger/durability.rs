@@ -1,6 +1,6 @@
-//! Journey: kill -9 in a burst of creates. What was acknowledged is there as
-//! it was answered, nothing is there by half, and sending the rest again with
-//! the same `Idempotency-Key` makes each of them once.
+//! Journey: kill -9 in a burst of creates. Acknowledged ones are stored as answered, nothing is
+//! stored partially, and retries of the rest with the same `Idempotency-Key` create each of them
+//! once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,8 +18,7 @@ struct Create {
     body: Value,
 }
 
-/// The creates of a round: tenants, keys of a tenant that is there, a few
-/// shards.
+/// The creates of a round: tenants, keys of an existing tenant, a few shards.
 fn burst(round: usize) -> Vec<Create> {
     let create = |number: usize| {
         let name = format!("r{round}-{number}");
@@ -86,7 +85,7 @@ async fn send_and_kill(
     let calls = std::sync::Arc::new(calls);
     let sending = tokio::spawn(run_concurrently(WORKERS, creates.len(), move |number| {
         let call = calls[number].lock().unwrap().take().unwrap();
-        // Too busy just now: refused, and to be sent again like a lost one.
+        // Refused because the process is busy: retried like a lost one.
         async move { call.try_send().await.filter(|answer| answer.status != 503) }
     }));
     eventually("a part of the burst", async || {
@@ -105,7 +104,7 @@ async fn assert_stored_as_answered(it: &Instance, create: &Create, answered: &Va
         }
         "/shards" => {
             let mut shown = it.get(&format!("/shards/{}", create.name)).await;
-            // Tenants may have come since.
+            // Tenants may have been placed on it since.
             shown["slices"] = json!(0);
             assert_eq!(shown, *answered);
         }
@@ -125,8 +124,7 @@ fn as_map(value: &Value) -> BTreeMap<String, Value> {
     serde_json::from_value(value.clone()).unwrap()
 }
 
-/// Every tenant has its slice on a shard that exists, and what the shards
-/// count is what the tenants say.
+/// Checks that every tenant has its slice on an existing shard, and that the shards' counts match.
 async fn assert_nothing_is_partial(it: &Instance) {
     let tallies = it.slices_per_shard().await;
     let mut counted: BTreeMap<String, u64> = tallies.keys().map(|id| (id.clone(), 0)).collect();
@@ -143,8 +141,8 @@ async fn assert_nothing_is_partial(it: &Instance) {
     }
 }
 
-/// Sends every create again, twice: acknowledged ones are answered as before,
-/// lost ones happen once, whether they had been committed or not.
+/// Repeats every create twice: acknowledged ones get the same answer, lost ones happen once,
+/// whether they were committed or not.
 async fn send_again(
     it: &Instance,
     round: usize,
@@ -159,8 +157,7 @@ async fn send_again(
             assert_eq!(again.body, first.body, "{}", create.name);
             assert_eq!(again.header("idempotency-replayed"), "true");
         }
-        // Replayed after the crash: it had been committed, and the secret is
-        // the one that works.
+        // An answer replayed after the crash belongs to a committed create, and its secret works.
         if create.path.ends_with("/keys") {
             let id = text(&again.body["keyID"]);
             let replayed = again.header("idempotency-replayed") == "true";

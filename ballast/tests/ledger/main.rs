@@ -1,5 +1,4 @@
-//! The proof that nothing acknowledged is ever lost or counted twice, through
-//! `kill -9` and backups.
+//! Proves that nothing acknowledged is lost or counted twice, across `kill -9` and backups.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

@@ -2,17 +2,17 @@
 //!
 //! Hundreds of clients vote over HTTP in fifteen polls of three tenants: one by
 //! one and in streams, again after lost answers, twice on purpose, for another
-//! item, too late, and nonsense; others read results and watch them. Meanwhile
-//! the process is killed with SIGKILL at moments chosen by chance, its logs are
-//! torn behind the last group, and it is started again on the same files. At
+//! item, too late, and with invalid requests; others read results and watch them. Meanwhile
+//! the process is killed with SIGKILL at random moments, its logs are
+//! torn behind the last group, and it is restarted on the same files. At
 //! the end every vote is accounted for, see `support/ledger`.
 //!
 //! ```sh
 //! cargo test -p ballast --test ledger                        # 10 kills
 //! BALLAST_TEST_LONG=1 cargo test -p ballast --test ledger    # 100 kills
-//! BALLAST_LEDGER_SEED=1 …                                    # that very chance
+//! BALLAST_LEDGER_SEED=1 …                                    # the same random decisions
 //! ```
-//! That it would find something is proved with planted bugs, see `planted.rs`.
+//! Planted bugs prove that it finds violations, see `planted.rs`.
 
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ async fn nothing_acknowledged_is_lost_or_counted_twice() {
     assert!(report.kills >= kills && report.acknowledged >= votes);
 }
 
-/// What the audit takes for possible, and what not.
+/// Which histories the audit accepts.
 mod histories {
     use crate::ledger::history::{Attempt, Moment, VoteOutcome, VoteRequest};
     use crate::ledger::register::{Rules, Step, explains};
@@ -60,7 +60,7 @@ mod histories {
         changeable: false,
     };
 
-    /// A vote for an item under a name, sent and answered then.
+    /// A vote for an item with a request id, sent and answered at these ticks.
     fn step(item: usize, request: u32, (sent, until): (u64, u64), outcome: VoteOutcome) -> Step {
         let moment = |tick| Moment { tick, ms: 0 };
         Step {
@@ -87,9 +87,9 @@ mod histories {
         let counted = [step(0, 1, (1, 2), COUNTED)];
         assert!(explains(SINGLE, &counted, Some((&[0], 1))));
         assert!(!explains(SINGLE, &counted, None), "lost");
-        assert!(!explains(SINGLE, &counted, Some((&[1], 1))), "another");
+        assert!(!explains(SINGLE, &counted, Some((&[1], 1))), "another item");
         assert!(!explains(SINGLE, &counted, Some((&[0], 2))), "twice");
-        assert!(!explains(SINGLE, &[], Some((&[0], 1))), "out of nothing");
+        assert!(!explains(SINGLE, &[], Some((&[0], 1))), "without a vote");
     }
 
     #[test]
@@ -116,7 +116,7 @@ mod histories {
             ]
         };
         let late = Some((&[0][..], 2));
-        assert!(explains(CHANGEABLE, &then(9), late), "it came later");
+        assert!(explains(CHANGEABLE, &then(9), late), "it took effect later");
         assert!(
             !explains(CHANGEABLE, &then(4), late),
             "its process was gone"

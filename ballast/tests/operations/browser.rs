@@ -1,8 +1,8 @@
-//! The console in a real browser: headless Chromium. Slow, and in need of a
-//! browser, so it is run by `scripts/test browser` and ignored otherwise.
+//! The console in a real browser, headless Chromium. These tests are slow and need a browser, so
+//! `scripts/test browser` runs them and other runs ignore them.
 //!
-//! Pictures of every page, in both themes and two widths, go to
-//! `target/screenshots`; axe-core looks over each of them.
+//! Screenshots of every page, in both themes and two widths, go to `target/screenshots`; axe-core
+//! checks each page.
 
 use std::path::PathBuf;
 
@@ -24,11 +24,11 @@ async fn try_to_log_in(browser: &Chromium, it: &Instance, token: &str) {
 
 async fn log_in(browser: &Chromium, it: &Instance, token: &str) {
     try_to_log_in(browser, it, token).await;
-    // Whoever goes elsewhere before the answer is there is led back by it.
+    // Wait for the answer: navigating away before it arrives would be undone by its redirect.
     browser.find_by_text("Log out").await;
 }
 
-/// Ten thousand tenants, a few of them with polls and votes.
+/// Creates many tenants.
 async fn create_tenants(it: &Instance, many: usize) {
     let (admin, token, http) = (it.admin.clone(), it.token.clone(), it.http().clone());
     run_concurrently(16, many, move |number| {
@@ -59,7 +59,7 @@ async fn an_operator_finds_moves_and_reverses_a_tenant_and_rotates_its_key() {
     let browser = Chromium::start().await;
     browser.resize(1280, 900).await;
 
-    // A wrong token is refused, in words.
+    // An invalid token is refused with an explanation.
     try_to_log_in(&browser, &it, "bl_admin_wrong").await;
     browser.wait_for_text("Invalid token").await;
     let refused = browser.console_errors().await;
@@ -68,7 +68,7 @@ async fn an_operator_finds_moves_and_reverses_a_tenant_and_rotates_its_key() {
         "{refused:?}"
     );
 
-    // One among ten thousand, by keyboard.
+    // Find one tenant of ten thousand.
     browser.fill("#token", &it.token).await;
     browser.click_text("Log in").await;
     browser.wait_for_text("Votes per second").await;
@@ -77,7 +77,7 @@ async fn an_operator_finds_moves_and_reverses_a_tenant_and_rotates_its_key() {
     browser.click_text("Find").await;
     browser.click_text("tenant-07777").await;
 
-    // Why it is where it is.
+    // The explanation of its placement.
     browser
         .wait_for_text("has the highest score of the shards that may hold it")
         .await;
@@ -90,7 +90,7 @@ async fn an_operator_finds_moves_and_reverses_a_tenant_and_rotates_its_key() {
         "shard-1"
     };
 
-    // A move: what it would do, then its states, then the way back.
+    // A migration: its preview, its states, then its reversal.
     browser
         .script(
             "document.querySelector('#move-to').value = arguments[0]",
@@ -126,7 +126,7 @@ async fn an_operator_finds_moves_and_reverses_a_tenant_and_rotates_its_key() {
     );
     assert_no_console_errors(&browser, "the move").await;
 
-    // Another one, to the end.
+    // Another migration, to its end.
     browser
         .navigate(&format!(
             "{}/console/tenants/tenant-07777/move?to={to}&window=1",
@@ -141,7 +141,7 @@ async fn an_operator_finds_moves_and_reverses_a_tenant_and_rotates_its_key() {
         to
     );
 
-    // A key is rotated, and its successor is shown once.
+    // A key is rotated, and the new one is shown once.
     browser
         .navigate(&format!("{}/console/tenants/tenant-07777", it.router))
         .await;
@@ -186,7 +186,7 @@ async fn live_pages_update_and_survive_a_kill() {
     drop(it);
 }
 
-/// The fleet's table of tenants, and what is in focus there: its row, and it.
+/// A script: the fleet's table of tenants, and the focused element's row and target.
 const IN_FOCUS: &str = "const hot = document.querySelector('#fleet-hot');
     const said = () => {
         const here = document.activeElement;
@@ -210,9 +210,9 @@ async fn live_updates_keep_focus_and_typed_text() {
     let browser = Chromium::start().await;
     log_in(&browser, &it, &it.token).await;
 
-    // The focus on a table or a link holds nothing back, and stays there, in
-    // whatever order the rows are drawn. The last is a link that another row
-    // has too: there are more tenants than shards.
+    // Focus on a table or a link does not stop updates, and stays on its element in whatever order
+    // rows are drawn. The last case is a link that several rows have: there are more tenants than
+    // shards.
     for number in 0..it.get("/shards").await["items"].as_array().unwrap().len() {
         create_tenant_with_vote(&it, &format!("early-{number}")).await;
     }
@@ -243,7 +243,7 @@ async fn live_updates_keep_focus_and_typed_text() {
         assert_eq!(browser.script(&run, json!([])).await, focus);
     }
 
-    // A box in use is left alone until it is of no use any more.
+    // A form in use is not redrawn until its action is no longer possible.
     let from = it.get("/tenants/acme/placement").await["shardID"].clone();
     let to = if from == "shard-1" {
         "shard-2"
@@ -314,7 +314,7 @@ async fn an_expired_session_is_redirected_and_forms_cannot_be_forged() {
     let browser = Chromium::start().await;
     log_in(&browser, &it, &it.token).await;
     browser.wait_for_text("Votes per second").await;
-    // Another site's form: the cookie does not go with it, and it has no token.
+    // Another site's form comes without the cookie and without a CSRF token.
     let forged = format!(
         "data:text/html,<form method=post action='{}/console/tenants/acme/suspend'></form><script>document.forms[0].submit()</script>",
         it.router
@@ -326,7 +326,7 @@ async fn an_expired_session_is_redirected_and_forms_cannot_be_forged() {
     })
     .await;
     assert_eq!(it.get("/tenants/acme").await["status"], "active");
-    // The page goes to the login by itself, or with the next click.
+    // The page redirects to the login by itself, or with the next click.
     browser
         .navigate(&format!("{}/console/tenants/acme", it.router))
         .await;
@@ -371,7 +371,7 @@ async fn names_cannot_become_scripts() {
     }
 }
 
-/// Every page, as it is called in the names of pictures.
+/// Every page, with its name in the screenshots' file names.
 fn pages(poll: &str, migration: &str) -> Vec<(&'static str, String)> {
     vec![
         ("fleet", "/console".to_owned()),
@@ -412,7 +412,7 @@ async fn every_page_is_accessible() {
         .navigate(&format!("{}/console/login", it.router))
         .await;
     let mut findings = inspect_page(&browser, "login").await;
-    // Names are as long as may be, and without a place to break.
+    // Names have the maximum length and no place to break.
     let long = "W".repeat(128);
     let named = json!({ "name": long, "role": "admin" });
     let token = text(&it.create("/tokens", &named).await["token"]);
@@ -464,7 +464,7 @@ async fn a_hotspot_is_read_and_its_plan_approved_and_judged() {
             browser.wait_for_text("% of capacity").await;
         }
         if name == "hot-tenant" {
-            // What takes longer has come.
+            // Wait for the parts that load later.
             browser.wait_for_text("Share of its shard").await;
             browser.wait_for_text("Days are in UTC").await;
         }
@@ -478,7 +478,7 @@ async fn a_hotspot_is_read_and_its_plan_approved_and_judged() {
         .await;
     browser.click_text("Approve").await;
     browser.wait_for_text("The plan is approved.").await;
-    // The page tells by itself what comes of it.
+    // The page shows the outcome without a reload.
     within(hot::PATIENCE, "the plan is judged", async || {
         let run = "return document.querySelector('#plan-head .badge')?.textContent";
         (browser.script(run, json!([])).await == "done").then_some(())
@@ -494,7 +494,7 @@ async fn a_hotspot_is_read_and_its_plan_approved_and_judged() {
     two.end().await;
 }
 
-/// A fleet with something of everything.
+/// Starts a fleet that has content for every page.
 async fn start_furnished_fleet(it: &Instance) -> (String, String) {
     let mut first = None;
     for number in 1..=40 {
@@ -531,7 +531,7 @@ async fn start_furnished_fleet(it: &Instance) -> (String, String) {
     (first.unwrap(), id)
 }
 
-/// Pictures in both themes and two widths, and what axe-core finds.
+/// Takes screenshots in both themes and two widths; returns axe-core's findings.
 async fn inspect_page(browser: &Chromium, name: &str) -> Vec<String> {
     let mut findings = Vec::new();
     for theme in ["light", "dark"] {
@@ -564,7 +564,7 @@ fn screenshots() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/screenshots")
 }
 
-/// The serious findings of axe-core, which `scripts/test browser` brings.
+/// The serious findings of axe-core, which `scripts/test browser` installs.
 async fn axe(browser: &Chromium) -> Vec<String> {
     let file = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../target/axe/axe.min.js");
     let script = std::fs::read_to_string(&file)

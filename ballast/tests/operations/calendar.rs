@@ -1,5 +1,5 @@
-//! Journey: a poll says how many voters it expects. Its counters get their lanes
-//! before it opens, its tenant is left alone, and whoever asks is told why.
+//! Journey: a poll says how many voters it expects. Its counters get their lanes before it opens,
+//! its tenant's migrations are frozen, and the reason is shown.
 
 use std::fs;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::support::process::ballast;
 use crate::support::{Instance, InstanceOptions, Process, in_ms, text, within};
 use serde_json::{Value, json};
 
-/// Moves take their time on a busy machine.
+/// Migrations take time on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 const RULES: &str = r#"
@@ -38,7 +38,7 @@ async fn started(mode: &str, more: &str) -> Instance {
     Instance::within(home, options).await
 }
 
-/// A poll that opens in half an hour, with 15,000 votes a second in its rush.
+/// A poll that opens in half an hour, with a peak of 15,000 votes/s.
 fn event() -> Value {
     json!({ "openingTime": in_ms(1_800_000), "expectedVoters": 30_000_000 })
 }
@@ -47,7 +47,7 @@ async fn find_shard(it: &Instance, tenant: &str) -> String {
     text(&it.get(&format!("/tenants/{tenant}")).await["slices"][0]["shardID"])
 }
 
-/// Asks for a move of a tenant to the other of two shards.
+/// Requests to move a tenant to the other of two shards.
 async fn request_move(it: &Instance, tenant: &str, max_pause_ms: Option<u64>) -> String {
     let to = match find_shard(it, tenant).await.as_str() {
         "shard-1" => "shard-2",
@@ -62,7 +62,7 @@ async fn request_move(it: &Instance, tenant: &str, max_pause_ms: Option<u64>) ->
     text(&moved.send().await.expect(202)["migrationID"])
 }
 
-/// Waits until a move waits for this.
+/// Waits until a migration waits for this.
 async fn waits_for(it: &Instance, id: &str, what: &str) -> Value {
     within(PATIENCE, what, async || {
         let now = it.get(&format!("/migrations/{id}")).await;
@@ -98,7 +98,7 @@ async fn a_large_scheduled_poll_gets_lanes_and_freezes_its_tenant() {
     let shown = app.get(&poll.path("")).await;
     assert_eq!(shown["expectedVoters"], 30_000_000, "{shown}");
     assert_eq!(shown["lanes"], 10, "{shown}");
-    // 30 % of them in ten minutes, 500 votes a second on a lane.
+    // 30 % of the voters in ten minutes, 500 votes/s per lane.
     within(PATIENCE, "lanes for all of them", async || {
         (app.get(&poll.path("")).await["lanes"] == 30).then_some(())
     })
@@ -106,7 +106,7 @@ async fn a_large_scheduled_poll_gets_lanes_and_freezes_its_tenant() {
     let plan = it.get("/plans").await["items"][0].clone();
     assert_eq!(plan["does"], "more lanes", "{plan}");
     assert!(text(&plan["letter"]).contains("expects"), "{plan}");
-    // A move of its tenant waits, and says for what.
+    // A migration of its tenant waits, and says why.
     let shard = find_shard(&it, "acme").await;
     let id = request_move(&it, "acme", None).await;
     let waits = waits_for(&it, &id, "frozen until").await;
@@ -114,7 +114,7 @@ async fn a_large_scheduled_poll_gets_lanes_and_freezes_its_tenant() {
     assert!(why.contains("expects 30000000 voters"), "{why}");
     let why = cli(&it, &["hotspot", "why-not", &shard]).await;
     assert!(why.stdout.contains("acme: moves of its"), "{why:?}");
-    // Others are moved as ever, and so is this one when somebody says so.
+    // Other tenants move as usual, and so does this one if an operator overrides the freeze.
     let other = request_move(&it, "quiet", None).await;
     wait_until_moved(&it, &other).await;
     let still = it.get(&format!("/migrations/{id}")).await;
@@ -131,13 +131,13 @@ async fn a_running_migration_does_not_cut_over_near_a_scheduled_poll() {
     let it = started("observe", "").await;
     it.tenant("acme").await;
     let app = Application::with_scopes(&it, "acme", &["vote", "read", "polls"]).await;
-    // No pause is as short as that: it copies, and waits.
+    // No write pause is that short: the migration copies, and waits.
     let id = request_move(&it, "acme", Some(1)).await;
     waits_for(&it, &id, "quieter moment").await;
     app.poll(event()).await;
     let held = waits_for(&it, &id, "frozen until").await;
     assert_eq!(held["phase"], "UpdateTenantRouting", "{held}");
-    // Somebody says that it goes on all the same.
+    // An operator overrides the freeze.
     let approved = cli(&it, &["migration", "approve", &id]).await;
     assert_eq!(approved.code, Some(0), "{approved:?}");
     waits_for(&it, &id, "quieter moment").await;

@@ -1,10 +1,7 @@
-//! The console over HTTP: who gets in, what a form must carry, what each role
-//! may do, and that all of it is in the audit log like everything else.
+//! The console over HTTP: sessions, CSRF tokens, roles, and the audit log.
 
 use crate::support::pages::{Browser, badly_named, percent};
-use crate::support::polls::Application;
 use crate::support::{Instance, InstanceOptions, eventually, unknown_secret};
-use serde_json::json;
 
 const PAGES: [&str; 12] = [
     "/console",
@@ -99,7 +96,7 @@ async fn live_updates_end_with_the_session() {
         ..InstanceOptions::default()
     })
     .await;
-    // The fleet's page is told something every second: it is never quiet.
+    // The fleet page gets an update every second, so its stream is never quiet.
     let busy = "/console/live/fleet";
     let expiring = Browser::logged_in(&it, &it.token).await.watch(busy).await;
 
@@ -249,7 +246,7 @@ async fn a_form_of_another_page_changes_nothing() {
         let page = browser.post(path, &fields).await.expect(403);
         assert!(page.text.contains("forged-form"));
     }
-    // The right token, but the browser says that another site sent it.
+    // The right token, but the browser's headers name another site.
     let url = format!("{}{path}", it.router);
     for (name, value) in [
         ("origin", "https://evil.example"),
@@ -312,7 +309,7 @@ async fn error_pages_offer_a_next_step() {
     assert!(page.text.contains("aria-label=\"Console\""));
     assert!(page.text.contains("Look for it in the lists"));
     assert_eq!(page.header("cache-control"), "no-store");
-    // Somebody with a link is told nothing of the house.
+    // The page of a share link reveals nothing about the fleet.
     let page = Browser::new(&it).get("/console/share/nonsense").await;
     let page = page.expect(404);
     assert!(page.text.contains("Ask the person who gave it to you"));

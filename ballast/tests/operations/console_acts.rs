@@ -1,5 +1,4 @@
-//! What is done from the console: it happens as if the admin API had been
-//! asked, and is in the audit log like everything else.
+//! Actions on the console: they have the same effect as the admin API, and are in the audit log.
 
 use crate::support::pages::{Browser, secret};
 use crate::support::polls::Application;
@@ -28,13 +27,13 @@ async fn every_action_is_audited_with_actor_and_reason() {
     let page = browser.get("/console/tenants/acme").await.expect(200);
     assert!(page.text.contains("Acme &amp; Söhne"));
 
-    // A key is shown once, works, and is rotated.
+    // A new key is shown once, works, and is rotated.
     let page = browser
         .submit_and_follow("/console/tenants/acme", "/console/tenants/acme/keys", &[])
         .await;
     let secret = secret(&page);
     assert_eq!(it.resolve(&secret).await.status, 200);
-    // Whoever loads the page again sees it no more, and makes no other.
+    // Loading the page again does not show the key, and creates no other.
     let again = browser.get("/console/tenants/acme").await;
     assert!(!again.text.contains(&secret));
     let keys = it.all("/keys?tenant=acme").await;
@@ -51,7 +50,7 @@ async fn every_action_is_audited_with_actor_and_reason() {
     })
     .await;
 
-    // Somebody who looks at an old version is told.
+    // A form with an old version is refused.
     let stale = [("version", "1"), ("votes", "7")];
     let limits = "/console/tenants/acme/limits";
     browser
@@ -83,7 +82,7 @@ async fn a_tenant_moves_and_comes_back() {
             200
         );
     }
-    // A bar is as long as its part of all votes, not of the leader's.
+    // A bar shows the share of all votes, not of the leader's.
     let page = Browser::logged_in(&it, &it.token)
         .await
         .get(&format!("/console/polls/acme/{}", poll.id))
@@ -265,7 +264,7 @@ async fn a_share_link_shows_results_and_nothing_else() {
             .status,
         303
     );
-    // It can be taken back, and the audit log says who did what.
+    // The link can be removed, and the audit log says who did it.
     let poll_page = format!("/console/polls/acme/{}", poll.id);
     let shown = browser.get(&poll_page).await.expect(200).text;
     let (_, rest) = shown.split_once(&format!("{path}/")).unwrap();
@@ -282,7 +281,7 @@ async fn a_share_link_shows_results_and_nothing_else() {
     browser.submit("/console", &remove, &why).await.expect(303);
     let gone = anyone.get(&link).await.expect(404);
     assert!(gone.text.contains("was removed"), "{}", gone.text);
-    // Whoever has it open sees no more either, however many votes come in.
+    // An open page gets no more updates either, however many votes arrive.
     let voting = async {
         for voter in 4.. {
             app.vote(&poll, 0, &format!("v{voter}")).await;

@@ -1,4 +1,4 @@
-//! Hotspots, plans, load and replay on the console, with load that is real.
+//! Hotspots, plans, load and replay on the console, under real load.
 
 use crate::support::hot::{PATIENCE, first, overload_one_shard, started};
 use crate::support::pages::Browser;
@@ -32,7 +32,7 @@ async fn a_plan_is_approved_and_load_is_charted_and_replayed() {
     let shown = browser.get(&path).await.expect(200);
     assert!(shown.text.contains("Approve") && shown.text.contains("proposed"));
 
-    // A viewer reads it and has no say.
+    // A viewer may read the plan, but not approve it.
     let (_, viewer) = it.new_token("viewer").await;
     let mut viewer = Browser::logged_in(&it, &viewer).await;
     assert!(
@@ -61,7 +61,7 @@ async fn a_plan_is_approved_and_load_is_charted_and_replayed() {
     })
     .await;
 
-    // The fleet is as hot as it was measured, and says where.
+    // The fleet page shows the measured load of each shard.
     let fleet = within(PATIENCE, "heat on the fleet page", async || {
         let fleet = browser.get("/console").await.expect(200).text;
         (fleet.contains("% of capacity") && fleet.contains("too little load recorded yet"))
@@ -77,7 +77,7 @@ async fn a_plan_is_approved_and_load_is_charted_and_replayed() {
             .contains("too little load recorded yet")
     );
 
-    // What a tenant uses follows after its page, and is a page of its own.
+    // A tenant's usage is loaded after its page, and also has a page of its own.
     let path = format!("/console/tenants/{}", one.tenant);
     let page = browser.get(&path).await.expect(200).text;
     assert!(page.contains(&format!("data-part=\"{path}/load\"")));

@@ -1,6 +1,5 @@
-//! Journey: cures that are no moves, on a running Ballast in auto mode. A tenant
-//! that is too big for any shard is split; a full fleet gets a shard; and where
-//! Ballast can make none, somebody is asked for so many.
+//! Journey: cures other than moves, in auto mode. A tenant that is too big for any shard is split;
+//! a full fleet gets a shard; where Ballast cannot create one, it asks the operators for it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,10 +14,10 @@ use axum::extract::State;
 use axum::routing::post;
 use serde_json::{Value, json};
 
-/// Splits, moves and judgements take their time on a busy machine.
+/// Splits, migrations and the judgement of cures take time on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(240);
 
-/// A shard can take 60 votes a second; a hotspot is one with more than 50.
+/// A shard is rated at 60 votes/s; one with more than 50 is a hotspot.
 const RULES: &str = r#"
 [windows]
 step = "1s"
@@ -49,7 +48,7 @@ async fn started(more: &str, env: Vec<(String, String)>) -> Instance {
     Instance::within(home, options).await
 }
 
-/// The first plan that does so.
+/// The first plan with this cure.
 async fn plan_that(it: &Instance, does: &str) -> Option<Value> {
     let mut plans = it.all("/plans").await.into_iter();
     plans.find(|plan| plan["does"] == does)
@@ -145,7 +144,7 @@ async fn operators_are_asked_for_shards_that_ballast_cannot_create() {
     );
     let secret = ("HOOK_SECRET".to_owned(), "x".repeat(32));
     let it = started(&hook, vec![secret]).await;
-    // A region whose shards somebody else made.
+    // A region whose shards were added by an operator.
     let far = |id: &str| json!({"shardID": id, "url": format!("file:far/{id}"), "region": "far"});
     it.create("/shards", &far("far-1")).await;
     let tenant = json!({"tenantID": "acme", "homeRegion": "far"});
@@ -183,7 +182,7 @@ async fn operators_are_asked_for_shards_that_ballast_cannot_create() {
         text(&why["answer"]).contains("waits for 1 more shard"),
         "{why}"
     );
-    // Somebody makes one, and the rest goes by itself.
+    // An operator adds a shard; the plan then continues without a command.
     it.create("/shards", &far("far-2")).await;
     within(PATIENCE, "they are apart", async || {
         let (one, two) = (

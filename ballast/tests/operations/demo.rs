@@ -1,6 +1,5 @@
-//! Journey: `ballast demo` as a program runs it. The product's own hotspot loop
-//! finds the flash crowd and moves it, the process is killed in the middle, and
-//! every vote is there.
+//! Journey: `ballast demo`. The product's own hotspot loop finds the flash crowd and moves it, the
+//! process is killed in the middle, and every vote is counted.
 
 use std::time::Duration;
 
@@ -8,16 +7,16 @@ use crate::support::Process;
 use crate::support::process::ballast;
 use serde_json::Value;
 
-/// A busy machine may take long.
+/// The demo takes long on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// The demo with these arguments.
+/// Runs the demo with these arguments.
 async fn demo(args: &[&str]) -> crate::support::ProcessExit {
     let mut command = ballast();
     command.args(["demo", "--headless", "--listen", "127.0.0.1:0"]);
     command.args(["--tenants", "36", "--pace", "1s"]);
     let mut process = Process::spawn(command.args(args));
-    // It never waits without end itself, and a busy machine may take long.
+    // The demo has its own limits, and a busy machine may take long.
     process.died().await;
     process.wait_for_end().await
 }
@@ -30,7 +29,7 @@ async fn the_hotspot_loop_cures_the_flash_crowd_and_no_vote_is_lost() {
     assert_eq!((&told["lost"], &told["doubled"]), (&0.into(), &0.into()));
     assert_eq!(told["failedRequests"], 0, "{told}");
     assert_eq!((&told["kills"], &told["moves"]), (&1.into(), &1.into()));
-    // Nobody moved anything by hand.
+    // No migration was started by hand.
     assert_eq!(told["movedBy"], "hotspots", "{told}");
     assert_eq!(told["verdict"], "helped", "{told}");
     assert!(told["hotspot"].as_str().unwrap().starts_with("hot-"));
@@ -38,7 +37,7 @@ async fn the_hotspot_loop_cures_the_flash_crowd_and_no_vote_is_lost() {
     assert!(fill("fillBefore") > fill("fillAfter"), "{told}");
 }
 
-/// As a terminal does it: Ctrl-C is sent to the whole group.
+/// Like a terminal, sends Ctrl-C to the whole process group.
 #[tokio::test]
 async fn an_interrupted_demo_counts_votes_and_cleans_up() {
     use std::os::unix::process::CommandExt as _;

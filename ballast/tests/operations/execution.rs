@@ -1,5 +1,5 @@
-//! Journey: workflows are deployed, started, watched, paused, answered and
-//! cancelled from the command line; and a watch outlives `kill -9`.
+//! Journey: workflows are deployed, started, watched, paused, signalled and cancelled from the
+//! command line; a watch survives `kill -9`.
 
 use std::process::Command;
 
@@ -19,7 +19,7 @@ fn choosing() -> Value {
     }})
 }
 
-/// Works a little, then waits for somebody to agree.
+/// Works a little, then waits for an approval.
 fn approving() -> Value {
     json!({"StartAt": "Work", "States": {
         "Work": {"Type": "Task", "Resource": "ballast:work", "ResultPath": null, "Next": "Ask",
@@ -30,7 +30,7 @@ fn approving() -> Value {
     }})
 }
 
-/// A command that knows where the instance is.
+/// A command with the instance's address and token.
 fn command(it: &Instance, arguments: &[&str]) -> Command {
     let mut command = ballast();
     command
@@ -47,7 +47,7 @@ async fn run(it: &Instance, arguments: &[&str]) -> ProcessExit {
         .await
 }
 
-/// Runs a command that must do what it should, and returns what it printed.
+/// Checks that a command succeeded, and returns its output.
 #[track_caller]
 fn good(ended: ProcessExit) -> String {
     assert_eq!(ended.code, Some(0), "{ended:?}");
@@ -64,7 +64,7 @@ fn write(it: &Instance, name: &str, definition: &Value) {
     std::fs::write(it.home().join(name), definition.to_string()).unwrap();
 }
 
-/// Waits until a process has printed this.
+/// Waits until a process prints this.
 async fn wait_until_printed(process: &Process, what: &str) {
     eventually(what, async || process.stdout().contains(what).then_some(())).await;
 }
@@ -84,7 +84,7 @@ async fn a_workflow_is_deployed_started_and_read() {
     let drawn = good(run(&it, &["workflow", "graph", "choosing"]).await);
     assert!(drawn.contains("○ Large? (Choice)"), "{drawn}");
 
-    // What is no definition at all is told with its places, too.
+    // A document that is not a definition is refused with a pointer, too.
     write(&it, "list.json", &json!([1]));
     for verb in [
         ["workflow", "deploy", "list.json"],
@@ -107,7 +107,7 @@ async fn a_workflow_is_deployed_started_and_read() {
     assert_eq!(other.code, Some(1), "{other:?}");
     assert!(other.stderr.contains("another input"), "{other:?}");
 
-    // A file is deployed first; what fails is told, with exit code 1.
+    // A file is deployed first. A failed execution gives exit code 1.
     let file = ["execution", "start", "./choosing.asl.json", "--as", "other"];
     let small = ["--input", "{\"n\": 1}", "--watch"];
     let failed = run(&it, &[file.as_slice(), &small].concat()).await;
@@ -206,7 +206,7 @@ async fn an_execution_is_watched_paused_and_signalled() {
             .all(|line| document(line)["executionID"] == "approving:a")
     );
 
-    // One is denied, one is cancelled.
+    // One execution is denied, another is cancelled.
     let second = [
         "execution",
         "start",
@@ -321,7 +321,7 @@ async fn a_watch_survives_a_restart_but_not_a_revoked_token() {
     for process in [&watching, &viewing, &impatient] {
         wait_until_printed(process, "Ask: waits for a signal").await;
     }
-    // It is stopped in peace: the stream ends without a word.
+    // A clean stop ends the stream without an event.
     let revoked = ["token", "revoke", &token_id];
     good(run(&it, &revoked).await);
     it.process().signal("TERM");
@@ -351,7 +351,7 @@ async fn built_in_workflows_are_listed_without_an_instance() {
         }
         Process::spawn(&mut command)
     };
-    // Nobody listens on the port that nobody may listen on.
+    // No process listens on this reserved port.
     for mut process in [list(None), list(Some("http://127.0.0.1:1/admin/v1"))] {
         let ended = process.wait_for_end().await;
         assert!(ended.stderr.contains("no instance answered"), "{ended:?}");

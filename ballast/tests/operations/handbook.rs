@@ -1,5 +1,5 @@
-//! Journey: the page on running workflows is done as it stands, command after
-//! command, with the definition that it names.
+//! Journey: runs every command of the page on executions in order, with the definition that it
+//! names.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -31,7 +31,7 @@ fn commands() -> Vec<String> {
     found
 }
 
-/// A shell at the root of the project, in which `ballast` is what was built.
+/// A shell at the root of the repository whose `ballast` is the built binary.
 fn shell(it: &Instance, line: &str) -> Command {
     let mut command = Command::new("sh");
     let program = ballast().get_program().to_owned();
@@ -61,7 +61,7 @@ async fn every_command_of_the_executions_page_works() {
     let lines = commands();
     assert!(lines.len() > 10, "{lines:?}");
     for line in lines {
-        // Nobody who reads waits as impatiently as a test.
+        // The test shortens the waits that the page has for readers.
         let line = line.replace("\"seconds\": 20", "\"seconds\": 0.4");
         let words: Vec<&str> = line.split(' ').collect();
         match words[..] {

@@ -1,6 +1,5 @@
-//! Journey: skewed load makes a hotspot, a tenant is moved for it, the hotspot
-//! clears, and no vote is lost or counted twice. Windows are short here; the
-//! rules are read from a file as an operator's are.
+//! Journey: skewed load causes a hotspot, a tenant is moved, the hotspot clears, and no vote is
+//! lost or counted twice. Windows are short here; the rules come from a file like an operator's.
 
 use std::fs;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use crate::support::{Instance, InstanceOptions, Process, eventually, text, withi
 use ballast_domain::Timestamp;
 use serde_json::{Value, json};
 
-/// What the command line says.
+/// Runs a command.
 async fn cli(it: &Instance, args: &[&str]) -> crate::support::ProcessExit {
     let mut command = ballast();
     command.args(args).args(["--url", &it.admin]);
@@ -67,9 +66,9 @@ async fn in_auto_mode_a_hotspot_is_cured_and_judged_and_no_vote_is_lost() {
         "{plan}"
     );
     assert_eq!(plan["hotspotID"], id.as_str());
-    // Placement does not call it back.
+    // Placement does not move the tenant back.
     assert_eq!(it.get("/placement/drift").await["movesTotal"], 0);
-    // Once is enough: nothing is moved back or on.
+    // One migration is enough: nothing is moved back or further.
     let moves = it.get("/migrations").await["items"]
         .as_array()
         .unwrap()
@@ -98,7 +97,7 @@ async fn a_key_that_overloads_its_shard_is_throttled_and_informed() {
     };
     let poll = app.poll(json!({})).await;
     app.vote(&poll, 0, "ada").await.expect(200);
-    // The same voter chooses again and again: all of it is refused.
+    // The same voter votes again and again: all these votes are refused.
     let refused = within(PATIENCE, "it is let through only so often", async || {
         let answer = app.vote(&poll, 1, "ada").await;
         (answer.status == 429).then_some(answer)
@@ -119,8 +118,8 @@ async fn a_key_that_overloads_its_shard_is_throttled_and_informed() {
     assert_eq!(plan["does"], "throttle", "{plan}");
 }
 
-/// Lanes are added when an item has more than 2 votes a second on each, and
-/// taken away when it has next to none.
+/// Lanes are added when an item has more than 2 votes/s per lane, and removed when it has almost
+/// none.
 const LANE_RULES: &str = r#"
 [windows]
 step = "1s"
@@ -182,7 +181,7 @@ async fn lanes_come_and_go(dies: bool) {
         (lanes["lanes"] == 10).then_some(lanes)
     })
     .await;
-    // What was counted on the lanes that are no more is still counted.
+    // Votes counted on the removed lanes are still counted.
     assert_eq!(cooled["total"].as_u64(), Some(counted), "{cooled}");
     assert_eq!(app.newest(&poll).await["total"].as_u64(), Some(counted));
     let plan = first(&it, "/plans").await.unwrap();
@@ -196,7 +195,7 @@ async fn lanes_come_and_go(dies: bool) {
 
 #[tokio::test]
 async fn in_propose_mode_plans_wait_for_approval() {
-    // What was rejected is proposed again only after a while.
+    // A rejected cure is proposed again only after a while.
     let mut it = started_with("propose", "rest = \"6s\"\n").await;
     let (one, two, shard) = overload_one_shard(&it).await;
     let plan = within(PATIENCE, "a plan", async || {
@@ -212,7 +211,7 @@ async fn in_propose_mode_plans_wait_for_approval() {
     let planned = &plan["plan"]["moves"][0];
     let [tenant, to] = ["tenantID", "toShardID"].map(|name| text(&planned[name]));
     assert_eq!(plan["reason"], format!("move {tenant}/0 to {to}"));
-    // It says why nothing is done, and goes on saying so after a restart.
+    // It says why nothing is done, also after a restart.
     let why = cli(&it, &["hotspot", "why-not", &shard]).await;
     assert!(
         why.stdout.contains(&format!("ballast plan approve {id}")),
@@ -235,10 +234,10 @@ async fn in_propose_mode_plans_wait_for_approval() {
             .then_some(())
     })
     .await;
-    // Nor is it forgotten by who is started anew.
+    // A restarted process remembers the rejection, too.
     it.kill9();
     it = it.restart().await;
-    // Something else may be proposed meanwhile: right after a start less is known.
+    // Another cure may be proposed meanwhile, because less load is recorded right after a start.
     let second = within(PATIENCE, "another plan", async || {
         let plans = it.all("/plans?open=true").await;
         let is_same =
@@ -302,7 +301,7 @@ async fn in_observe_mode_hotspots_are_only_reported() {
         .send()
         .await
         .expect_error(404, "plan-not-found");
-    // What was recorded can be looked at again, and asked what if.
+    // Recorded load can be used to test rules and to simulate changes.
     let tested = cli(&it, &["hotspot", "rules", "test", "rules.toml", "--json"]).await;
     let report: Value = serde_json::from_str(&tested.stdout).unwrap();
     assert!(
@@ -316,7 +315,7 @@ async fn in_observe_mode_hotspots_are_only_reported() {
             .contains("What if there were a shard shard-9"),
         "{simulated:?}"
     );
-    // What may not be moved is not moved there either.
+    // Simulations do not move tenants that must not move.
     let drained = async || {
         let change = format!("drain={shard}");
         let told = cli(&it, &["simulate", "--change", &change, "--json"]).await;

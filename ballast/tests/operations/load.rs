@@ -1,4 +1,4 @@
-//! Journey: load is measured, recorded, told, and survives a killed process.
+//! Journey: load is measured, recorded and reported, and survives a kill.
 
 use std::fs;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use crate::support::polls::Application;
 use crate::support::{Instance, InstanceOptions, eventually, text};
 use serde_json::{Value, json};
 
-/// Steps of a second, windows of two and four.
+/// Starts an instance with load steps of one second, and windows of two and four.
 const RULES: &str = "[windows]\nstep = \"1s\"\nshort = \"2s\"\nlong = \"4s\"\n";
 
 async fn measured() -> Instance {
@@ -88,7 +88,7 @@ async fn load_is_reported_by_shard_and_tenant_and_survives_a_kill() {
     fs::write(&file, torn).unwrap();
     let it = it.restart().await;
     assert_eq!(all(&it).await, 202, "it lost what it had");
-    // And it goes on where it was.
+    // Recording continues after the restart.
     let at = text(&points[0]["at"]);
     eventually("new steps", async || {
         let now = it.get("/load").await;

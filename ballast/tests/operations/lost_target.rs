@@ -1,6 +1,6 @@
-//! Journey: the target of a move is lost within the window. Nothing goes back by
-//! itself; an admin accepts the loss, the process dies in the middle of it, and
-//! everything that is told afterwards is true. Then the disk turns up again.
+//! Journey: the target of a migration is lost within the window. Nothing is reversed automatically;
+//! an admin accepts the loss, the process dies while the slice returns, and all later reports are
+//! correct. Then the disk reappears.
 
 use crate::support::moves::{find_shard, run, show_migration};
 use crate::support::polls::Application;
@@ -30,7 +30,7 @@ async fn an_admin_gives_up_a_lost_target_and_the_loss_is_reported() {
     })
     .await;
 
-    // It is for admins, with a reason, and for what cannot be had.
+    // Only an admin may accept a loss, with a reason, and only if the target is unreachable.
     let (_, operator) = it.new_token("operator").await;
     let silent = ["migration", "reverse", &id, "--accept-loss"];
     let accept = [&silent[..], &["--reason", "its disk is dead"]].concat();
@@ -47,7 +47,7 @@ async fn an_admin_gives_up_a_lost_target_and_the_loss_is_reported() {
     let asked = it.get(&format!("/migrations/{id}")).await["asked"].clone();
     assert_eq!(asked, Value::Null);
 
-    // The disk is gone. It is waited for, and nothing goes back by itself.
+    // The disk is gone. The migration waits, and nothing is reversed automatically.
     it.kill9();
     let disk = it.home().join("data/shards").join(to);
     let aside = disk.with_extension("pulled");
@@ -57,7 +57,7 @@ async fn an_admin_gives_up_a_lost_target_and_the_loss_is_reported() {
     assert_eq!(find_shard(&it, "acme").await, to);
     let accepted = run(&it, &it.token, &accept).await;
     assert_eq!(accepted.code, Some(0), "{accepted:?}");
-    // It has just taken the slice back, and nothing of it is written down.
+    // The source has just taken the slice back, and the record does not say so yet.
     it.process().died().await;
 
     it = it.restart_dying_at(None).await;
@@ -95,7 +95,7 @@ async fn an_admin_gives_up_a_lost_target_and_the_loss_is_reported() {
         "{audit:?}"
     );
 
-    // The disk turns up again: it owns nothing, and is not mixed in.
+    // The disk reappears: it owns nothing, and its data is not merged.
     it.kill9();
     std::fs::rename(&aside, &disk).unwrap();
     it = it.restart_dying_at(None).await;

@@ -1,5 +1,5 @@
-//! Journey: executions of `move-tenant` that somebody starts by hand. One works on
-//! a move, and no other.
+//! Journey: executions of `move-tenant` that are started by hand. Only one execution works on a
+//! migration.
 
 use crate::support::polls::Application;
 use crate::support::{Instance, eventually, text};
@@ -16,7 +16,7 @@ async fn begin_execution(it: &Instance, name: &str, input: Value) -> String {
     format!("move-tenant:{name}")
 }
 
-/// How an execution ended, in words.
+/// The cause with which an execution ended.
 async fn why_it_ended(it: &Instance, id: &str) -> String {
     let ended = eventually("the execution is over", async || {
         let now = it.get(&format!("/executions/{id}")).await;
@@ -27,8 +27,7 @@ async fn why_it_ended(it: &Instance, id: &str) -> String {
     ended.to_string()
 }
 
-/// Two executions at work on one move would take apart what the other one has
-/// compared.
+/// Two executions of one migration would undo each other's work.
 #[tokio::test]
 async fn only_one_execution_works_on_a_migration() {
     let it = Instance::start().await;
@@ -41,7 +40,7 @@ async fn only_one_execution_works_on_a_migration() {
         .map(|n| format!("shard-{n}"))
         .filter(|id| *id != here);
     let (to, other) = (others.next().unwrap(), others.next().unwrap());
-    // Before there is a move of that name, and while there is one.
+    // Before a migration of that name exists, and while it runs.
     let input = json!({
         "migrationID": "mine", "tenantID": "acme", "toShardID": to, "windowMs": 600_000,
     });
@@ -71,8 +70,8 @@ async fn only_one_execution_works_on_a_migration() {
     })
     .await;
     assert_eq!(application.newest(&poll).await["total"], 200);
-    // Nothing else may be called as ways back and later executions are, nor as
-    // nobody could ask for it again.
+    // Names of reversals and of later executions are reserved, and so are names that no later
+    // request could repeat.
     for name in ["weird-back", "weird.2"] {
         let input = json!({ "tenantID": "acme", "toShardID": other });
         let odd = begin_execution(&it, name, input).await;

@@ -1,13 +1,13 @@
-//! Journey: a window in which a vote counts only when both sides have it. The
-//! target's disk is lost; the slice comes back by itself, nobody accepts anything,
-//! and every vote that anybody was told of is there.
+//! Journey: a synchronous window, in which a vote counts only when both sides have it. The target's
+//! disk is lost; the slice returns automatically, without an accepted loss, and every acknowledged
+//! vote is present.
 
 use crate::support::moves::{find_shard, run, show_migration};
 use crate::support::polls::Application;
 use crate::support::{Instance, InstanceOptions, text};
 use serde_json::{Value, json};
 
-/// Votes before the move, and in its window.
+/// Votes before the migration, and in its window.
 const VOTES: usize = 200;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -55,7 +55,7 @@ async fn nothing_acknowledged_is_lost_with_the_target() {
     })
     .await;
 
-    // One by one and as a stream: the last of them right before the end.
+    // Single votes and a stream; the last ones right before the disk is lost.
     for n in 0..20 {
         let voter = format!("one-{n}");
         application.vote(&poll, n % 2, &voter).await.expect(200);
@@ -66,7 +66,7 @@ async fn nothing_acknowledged_is_lost_with_the_target() {
     let disk = it.home().join("data/shards").join(to);
     std::fs::rename(&disk, disk.with_extension("pulled")).unwrap();
 
-    // Nobody does anything.
+    // No operator acts.
     it = it.restart().await;
     let is_over = |found: &Value| found["status"] == "reversed";
     let ended = show_migration(&it, &id, "it is back", is_over).await;

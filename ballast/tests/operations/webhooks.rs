@@ -1,5 +1,4 @@
-//! Journey: who is awake is told of plans and hotspots, signed, and again until it
-//! is taken.
+//! Journey: webhooks are signed, and retried until the receiver accepts them.
 
 use std::sync::{Arc, Mutex};
 
@@ -13,13 +12,13 @@ use serde_json::{Value, json};
 
 const SECRET: &str = "a secret that is long enough";
 
-/// What was told, and what was refused.
+/// The accepted and the refused webhooks.
 struct HookReceiver {
     told: Vec<(String, Value)>,
     refused: usize,
-    /// So many are taken before one is refused; then all are.
+    /// How many webhooks are accepted before all are refused.
     takes: usize,
-    /// From now on everything is taken.
+    /// Accepts all webhooks from now on.
     takes_all: bool,
 }
 
@@ -67,7 +66,7 @@ async fn receive_hook(
     StatusCode::OK
 }
 
-/// An instance that tells moves to whoever hears.
+/// Starts an instance that sends webhooks about migrations to this receiver.
 async fn start_with_webhook(heard: &SharedReceiver) -> Instance {
     let app = Router::new()
         .route("/hook", post(receive_hook))
@@ -84,7 +83,7 @@ async fn start_with_webhook(heard: &SharedReceiver) -> Instance {
         ..InstanceOptions::default()
     })
     .await;
-    // It hears from when it begins to listen.
+    // Webhooks are sent for events after the start.
     let cursors = it.home().join("data/webhooks");
     eventually("the hook listens", async || {
         std::fs::read_dir(&cursors).ok()?.next().map(drop)
@@ -93,7 +92,7 @@ async fn start_with_webhook(heard: &SharedReceiver) -> Instance {
     it
 }
 
-/// Moves a tenant away from where it is; from where to where.
+/// Moves a tenant to another shard; returns source and target.
 async fn moved(it: &Instance, tenant: &str) -> [String; 2] {
     let shown = it.get(&format!("/tenants/{tenant}")).await;
     let from = text(&shown["slices"][0]["shardID"]);
@@ -129,7 +128,7 @@ async fn webhooks_are_retried_until_accepted() {
     assert_eq!(first.1["event"], "move.completed", "{first:?}");
     assert_eq!(first.1["record"]["tenantID"], "acme");
     assert_eq!(first.0, first.1["eventID"].to_string());
-    // After a kill it goes on, and leaves nothing out.
+    // After a kill, webhooks continue without gaps.
     it.kill9();
     let it = it.restart().await;
     let [_, to] = moved(&it, "acme").await;
@@ -143,7 +142,7 @@ async fn webhooks_are_retried_until_accepted() {
 
 #[tokio::test]
 async fn accepted_webhooks_are_not_repeated_after_a_kill() {
-    // All three are in one page of the feed; the first is taken, then none.
+    // All three events are in one page of the feed; the first is accepted, then none.
     let heard = HookReceiver::taking(1);
     let mut it = start_with_webhook(&heard).await;
     let tenants = ["acme", "globex", "initech"];

@@ -1,5 +1,5 @@
-//! Journey: workflow definitions are checked, drawn and tested by the command
-//! line alone, with nothing running.
+//! Journey: workflow definitions are checked, drawn and tested by the command line, without an
+//! instance.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ async fn run(arguments: &[&str]) -> ProcessExit {
         .await
 }
 
-/// Writes a file, runs a command on it, and reads the JSON it printed.
+/// Writes a file, runs a command on it, and parses the JSON output.
 async fn run_on_file(verb: &str, text: &str) -> (Option<i32>, Value) {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("file.json");

@@ -9,7 +9,7 @@ fn passing() -> Value {
         "Pass": {"Type": "Pass", "Result": {"passed": true}, "End": true}}})
 }
 
-/// Waits for somebody, then ends with what they said.
+/// Waits for a signal, then ends with its output.
 fn approving() -> Value {
     json!({"StartAt": "Ask", "States": {
         "Ask": {"Type": "Task", "Resource": "ballast:approval.waitForTaskToken",
@@ -17,7 +17,7 @@ fn approving() -> Value {
         "Denied": {"Type": "Fail", "Error": "Denied", "CausePath": "$.Cause"}}})
 }
 
-/// Works for a while, and tells how far it is.
+/// Works for a while, and reports progress.
 fn working() -> Value {
     json!({"StartAt": "Work", "States": {
         "Work": {"Type": "Task", "Resource": "ballast:work", "Next": "Rest"},
@@ -38,7 +38,7 @@ async fn ask(it: &Instance, id: &str, verb: &str, body: &Value) -> HttpAnswer {
     it.call("POST", &path).json(body).send().await
 }
 
-/// An execution once it stands as it should.
+/// Waits until an execution meets a condition.
 async fn until(it: &Instance, id: &str, such: impl Fn(&Value) -> bool) -> Value {
     eventually("the execution stands so", async || {
         let now = it.get(&format!("/executions/{id}")).await;
@@ -77,7 +77,7 @@ async fn a_workflow_is_deployed_listed_and_run() {
     assert_eq!(ended["input"], json!({"n": 1}));
     assert_eq!(ended["position"], json!([]));
 
-    // The same again is the same one; with another input it is refused.
+    // The same request returns the same execution; another input is refused.
     let again = start(&it, &first).await.expect(200);
     assert_eq!(again["startedAt"], ended["startedAt"]);
     let other = json!({"workflow": "trial", "name": "one", "input": {"n": 2}});
@@ -212,7 +212,7 @@ async fn an_approval_is_given_by_a_signal() {
     );
     assert_eq!(ended["cause"], "not today");
 
-    // Who asked is in the audit log.
+    // The actor is in the audit log.
     let events = it.all("/events?kind=execution&id=approving:no").await;
     let actions: Vec<_> = events.iter().map(|event| text(&event["action"])).collect();
     assert_eq!(actions, ["execution.signal", "execution.start"]);
@@ -269,7 +269,7 @@ async fn watchers_see_changes_and_the_end() {
     let input = json!({"seconds": 0.5, "units": 10, "unit": "rows"});
     let body = json!({"workflow": "working", "name": "w", "input": input});
     start(&it, &body).await.expect(201);
-    // `Rest` finds no `rest` in what the work answers: it fails there.
+    // The work's output has no `rest`, so `Rest` fails.
     let seen = it.call("GET", "/executions/working:w/watch").send().await;
     assert_eq!(seen.header("content-type"), "text/event-stream");
     let mut events = Vec::new();
@@ -367,7 +367,7 @@ async fn external_tasks_send_heartbeats() {
     start(&it, &json!({"workflow": "approving", "name": "one"}))
         .await
         .expect(201);
-    // It only waits: nobody has it in memory any more.
+    // The execution only waits: no process has it in memory.
     let waits = |now: &Value| {
         now["position"][0]["doing"] == "awaitingCallback" && now.get("worker").is_none()
     };
@@ -401,7 +401,7 @@ async fn a_workflow_that_is_taken_away_starts_nothing_more() {
         .expect_error(409, "workflow-built-in");
     let again = start(&it, &json!({"workflow": "approving", "name": "two"})).await;
     again.expect_error(404, "workflow-not-found");
-    // What is on its way goes on, and who asks for it again is answered.
+    // The running execution continues, and a repeated start gets its answer.
     let same = start(&it, &json!({"workflow": "approving", "name": "one"})).await;
     assert_eq!(same.expect(200)["executionID"], "approving:one");
     let waits = |now: &Value| now["position"][0]["doing"] == "awaitingCallback";

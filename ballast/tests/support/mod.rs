@@ -120,7 +120,8 @@ impl Instance {
         }
     }
 
-    /// Restarts it so that it dies at a named place in its code; with `None`, so that it never does.
+    /// Restarts it so that it dies at a named place in its code; with `None`, so that it never
+    /// does.
     pub async fn restart_dying_at(mut self, place: Option<&str>) -> Self {
         let place = place.map(|place| ("BALLAST_DIE_AT".to_owned(), place.to_owned()));
         self.options.env = place.into_iter().collect();

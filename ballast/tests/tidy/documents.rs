@@ -1,13 +1,13 @@
-//! The documents: what they name is there, and decisions are written alike.
+//! The documents: mentioned paths exist, and decisions have the same form.
 
 use crate::markdown::{anchors, mentions};
 use crate::paths::{Claim, Tree};
 use crate::repository::{files, read, report};
 
-/// The changelog tells of the past, where other paths were true.
-const OF_THE_PAST: &str = "CHANGELOG.md";
+/// The changelog may mention old paths.
+const CHANGELOG: &str = "CHANGELOG.md";
 
-/// What every decision has to say, in this order.
+/// The sections of every decision, in this order.
 const DECISION: [&str; 4] = [
     "## Context",
     "## Decision",
@@ -20,7 +20,7 @@ fn documents_mention_only_existing_paths() {
     let ours = files();
     let documents: Vec<_> = ours
         .iter()
-        .filter(|path| path.ends_with(".md") && *path != OF_THE_PAST)
+        .filter(|path| path.ends_with(".md") && *path != CHANGELOG)
         .cloned()
         .collect();
     let tree = Tree::new(ours);
@@ -43,7 +43,7 @@ fn fault(tree: &Tree, claim: &Claim) -> Option<String> {
         Claim::Name(name) if !tree.has_name(name) => Some(format!(
             "no file is called {name}: correct the name, or write its path from the root"
         )),
-        Claim::Path(path, _) if !tree.has(path) => Some(format!(
+        Claim::Path(path, _) if !tree.has_path(path) => Some(format!(
             "there is no {path}: correct the path (code spans start at the root, links at their \
              document)"
         )),

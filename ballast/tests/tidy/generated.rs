@@ -1,5 +1,4 @@
-//! Keeps the documents that are made from code equal to the code. Run with
-//! `UPDATE_DOCS=1` to write them anew.
+//! Keeps generated documents equal to the code. `UPDATE_DOCS=1` rewrites them.
 
 use std::fmt::Write;
 use std::path::Path;

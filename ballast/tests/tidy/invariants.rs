@@ -1,5 +1,4 @@
-//! The invariants: whoever names one finds it on the page, and every test that
-//! the page names is there.
+//! The invariants: every mentioned number is on the page, and every test on the page exists.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +7,7 @@ use crate::repository::{files, files_ending, read, report};
 const PAGE: &str = "docs/invariants.md";
 
 /// The numbers after each `INV-` of a text.
-fn list_tests(text: &str) -> impl Iterator<Item = u32> + '_ {
+fn invariant_numbers(text: &str) -> impl Iterator<Item = u32> + '_ {
     let after = text.split(concat!("IN", "V-")).skip(1);
     after.filter_map(|rest| {
         let digits: String = rest.chars().take_while(char::is_ascii_digit).collect();
@@ -18,7 +17,7 @@ fn list_tests(text: &str) -> impl Iterator<Item = u32> + '_ {
 
 fn headings(page: &str) -> Vec<u32> {
     let headings = page.lines().filter(|line| line.starts_with("### "));
-    headings.flat_map(list_tests).collect()
+    headings.flat_map(invariant_numbers).collect()
 }
 
 #[test]
@@ -27,7 +26,7 @@ fn invariants_are_numbered_in_their_order() {
     let order: Vec<u32> = (1..).take(found.len()).collect();
     assert_eq!(
         found, order,
-        "{PAGE}: each has a heading, one after the other"
+        "{PAGE}: headings must be numbered consecutively"
     );
 }
 
@@ -36,7 +35,7 @@ fn mentioned_invariants_are_on_the_page() {
     let known: BTreeSet<u32> = headings(&read(PAGE)).into_iter().collect();
     let mut findings = Vec::new();
     for path in files_ending(".rs").into_iter().chain(files_ending(".md")) {
-        for number in list_tests(&read(&path)) {
+        for number in invariant_numbers(&read(&path)) {
             if !known.contains(&number) {
                 findings.push(format!("{path}: number {number} is not on {PAGE}: add it"));
             }
@@ -55,7 +54,7 @@ fn every_invariant_names_an_existing_test() {
         let tests: Vec<_> = spans.filter_map(|span| span.split_once("::")).collect();
         if tests.is_empty() && !part.contains("**Not yet**") {
             findings.push(format!(
-                "{title}: name the test that fails, or say: not yet"
+                "{title}: name the test that proves it, or write **Not yet**"
             ));
         }
         for (path, test) in tests {

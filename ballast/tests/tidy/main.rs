@@ -1,8 +1,8 @@
-//! Keeps the house honest: the arrows between rooms, the paths that the
-//! documents name, the words on the doors.
+//! Checks the repository itself: dependencies between packages, paths and tests that documents
+//! mention, module docs, names, sizes.
 //!
-//! Each check is a test of its own, and its message says what to do. It
-//! reads the repository as it lies on disk and changes nothing.
+//! Each check is one test whose message says what to do. The checks read the working tree and
+//! change nothing.
 
 #![allow(
     clippy::panic,

@@ -1,6 +1,6 @@
-//! As much Markdown as the checks need: code spans, links, fences, headings.
+//! The parts of Markdown that the checks need: code spans, links, fences, headings.
 
-/// What a document says that may name a place.
+/// A word of a document that may be a path.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Mention {
     /// A word of a code span.
@@ -45,7 +45,7 @@ pub(crate) fn first_fence(text: &str) -> Vec<String> {
     block
 }
 
-/// The anchors of a document's headings, as they are made on GitHub.
+/// The anchors of a document's headings, as GitHub generates them.
 pub(crate) fn anchors(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for (_, line, _) in lines(text).filter(|(_, _, fenced)| !fenced) {
@@ -76,8 +76,8 @@ pub(crate) fn anchors(text: &str) -> Vec<String> {
     found
 }
 
-/// The lines with their numbers and whether they are inside a fence. The
-/// fences themselves are left out.
+/// The lines with their numbers, and whether they are inside a fence. Excludes the fences
+/// themselves.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str, bool)> {
     let mut fence: Option<&str> = None;
     text.lines().enumerate().filter_map(move |(number, line)| {
@@ -94,7 +94,7 @@ fn lines(text: &str) -> impl Iterator<Item = (usize, &str, bool)> {
     })
 }
 
-/// The prose of a line, spans blanked, and its code spans.
+/// The prose of a line without its code spans, and the spans.
 fn split_spans(line: &str) -> (String, Vec<String>) {
     let mut prose = String::new();
     let mut spans = Vec::new();
@@ -151,6 +151,6 @@ fn spans_links_and_fences_are_distinguished() {
 
 #[test]
 fn anchors_are_made_as_on_github() {
-    let text = "# The `up` house: a\n## Words\n```\n# no\n```\n## Words\n";
-    assert_eq!(anchors(text), ["the-up-house-a", "words", "words-1"]);
+    let text = "# The `up` command: a\n## Words\n```\n# no\n```\n## Words\n";
+    assert_eq!(anchors(text), ["the-up-command-a", "words", "words-1"]);
 }

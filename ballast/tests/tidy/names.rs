@@ -1,6 +1,5 @@
-//! Names: public types are unique in the workspace, functions do not use the
-//! names that this project retired, and retired words do not come back into
-//! comments, messages and documents.
+//! Names: public types are unique in the workspace, functions do not use retired names, and retired
+//! words do not return to comments, messages and documents.
 
 use std::collections::BTreeMap;
 
@@ -24,11 +23,11 @@ const RETIRED_FUNCTIONS: [&str; 14] = [
     "told",
 ];
 
-/// Words that this project used in a sense of its own, and the number of lines
-/// that still have them. The number may only fall.
+/// Words that this project used in a private sense, with the number of lines that still have them.
+/// The number may only fall.
 const RETIRED_WORDS: [(&str, usize); 0] = [];
 
-/// Where retired words may stand: the past, and this list.
+/// Files that may contain retired words: the history, and this list.
 const EXEMPT: [&str; 3] = ["CHANGELOG.md", "docs/adr/", "ballast/tests/tidy/names.rs"];
 
 #[test]
@@ -47,7 +46,7 @@ fn public_types_have_unique_names() {
         repeated
             .map(|(name, places)| {
                 format!(
-                    "several public types are called {name} ({}): name each after its role",
+                    "several public types are named {name} ({}): name each after its role",
                     places.join(", ")
                 )
             })
@@ -63,7 +62,7 @@ fn function_names_are_not_retired() {
         let mut implements_trait = false;
         for (number, line) in text.lines().enumerate() {
             if line.trim_start().starts_with("impl") {
-                // A trait from elsewhere decides what its methods are called.
+                // A trait of another crate decides the names of its methods.
                 implements_trait = line.contains(" for ");
             }
             let name = function_name(line);
@@ -71,7 +70,7 @@ fn function_names_are_not_retired() {
                 && !implements_trait
             {
                 findings.push(format!(
-                    "{path}:{}: call `{name}` by a verb phrase that names its effect, such as \
+                    "{path}:{}: rename `{name}` to a verb phrase that names its effect, such as \
                      `load_route`; a conversion is `from_…` or `to_…`",
                     number + 1
                 ));
@@ -105,13 +104,13 @@ fn retired_words_do_not_come_back() {
         let places = lines.get(word).map(Vec::as_slice).unwrap_or_default();
         if places.len() > allowed {
             findings.push(format!(
-                "{} lines say {word:?}, {allowed} are allowed; say it in plain words: {}",
+                "{} lines contain {word:?}, {allowed} are allowed; use plain words: {}",
                 places.len(),
                 places.join(", ")
             ));
         } else if places.len() < allowed {
             findings.push(format!(
-                "{} lines say {word:?}: lower its number in RETIRED_WORDS from {allowed}",
+                "{} lines contain {word:?}: lower its number in RETIRED_WORDS from {allowed}",
                 places.len()
             ));
         }

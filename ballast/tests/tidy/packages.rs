@@ -1,11 +1,11 @@
-//! The rooms: what may use what, and which of them are built.
+//! The packages: their dependencies, names and lints, and which a plain build includes.
 
 use std::collections::BTreeMap;
 
 use crate::markdown;
 use crate::repository::{self, Package, packages, read, read_toml, report};
 
-/// Which rooms a room may use. `ballast`, `sim` and `bench` see all.
+/// The packages that each package may use. `ballast`, `sim` and `bench` may use all.
 const MAY_USE: [(&str, &[&str]); 11] = [
     ("domain", &[]),
     ("sqlite-store", &[]),
@@ -52,21 +52,24 @@ const MAY_USE: [(&str, &[&str]); 11] = [
         ],
     ),
 ];
-const SEE_ALL: [&str; 3] = ["ballast", "sim", "bench"];
+const MAY_USE_ALL: [&str; 3] = ["ballast", "sim", "bench"];
 
-/// The room that is no package.
+/// The directory in the drawing that is not a package.
 const INFRA: &str = "infra";
 
 #[test]
 fn packages_use_only_allowed_packages() {
     let mut findings = Vec::new();
-    for Package { room, uses, .. } in packages() {
-        if SEE_ALL.contains(&room.as_str()) {
+    for Package {
+        directory, uses, ..
+    } in packages()
+    {
+        if MAY_USE_ALL.contains(&directory.as_str()) {
             continue;
         }
-        let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == room) else {
+        let Some((_, allowed)) = MAY_USE.iter().find(|(name, _)| *name == directory) else {
             findings.push(format!(
-                "{room}/ is a room without arrows: draw it in ARCHITECTURE.md and add it to \
+                "{directory}/ has no allowed dependencies: draw it in ARCHITECTURE.md and add it to \
                  MAY_USE in ballast/tests/tidy/packages.rs"
             ));
             continue;
@@ -74,8 +77,8 @@ fn packages_use_only_allowed_packages() {
         for (used, section) in uses {
             if !allowed.contains(&used.as_str()) {
                 findings.push(format!(
-                    "{room} must not use {used}: take it out of [{section}] in {room}/Cargo.toml; \
-                     what both need is a port or a type in domain"
+                    "{directory} must not use {used}: take it out of [{section}] in {directory}/Cargo.toml; \
+                     what both need belongs in domain, as a port or a type"
                 ));
             }
         }
@@ -86,14 +89,17 @@ fn packages_use_only_allowed_packages() {
 #[test]
 fn packages_are_named_after_their_directories() {
     let mut findings = Vec::new();
-    for Package { name, room, .. } in packages() {
-        let expected = match room.as_str() {
+    for Package {
+        name, directory, ..
+    } in packages()
+    {
+        let expected = match directory.as_str() {
             "ballast" => "ballast".to_owned(),
             other => format!("ballast-{other}"),
         };
         if name != expected {
             findings.push(format!(
-                "call the package in {room}/ {expected}, not {name}"
+                "name the package in {directory}/ {expected}, not {name}"
             ));
         }
     }
@@ -105,7 +111,7 @@ fn a_plain_build_builds_only_the_product() {
     let defaults: Vec<_> = packages()
         .into_iter()
         .filter(|package| package.is_default)
-        .map(|package| package.room)
+        .map(|package| package.directory)
         .collect();
     assert_eq!(
         defaults,
@@ -117,8 +123,8 @@ fn a_plain_build_builds_only_the_product() {
 #[test]
 fn every_package_inherits_the_workspace_lints() {
     let mut findings = Vec::new();
-    for Package { room, .. } in packages() {
-        let manifest = format!("{room}/Cargo.toml");
+    for Package { directory, .. } in packages() {
+        let manifest = format!("{directory}/Cargo.toml");
         let lints = read_toml(&manifest);
         let shared = lints.get("lints").and_then(|lints| lints.get("workspace"));
         if shared.and_then(toml::Value::as_bool) != Some(true) {
@@ -146,19 +152,25 @@ fn unsafe_code_is_forbidden() {
 #[test]
 fn every_package_is_in_the_drawing() {
     let drawn = drawing();
-    let mut rooms: Vec<_> = packages().into_iter().map(|package| package.room).collect();
-    rooms.push(INFRA.to_owned());
+    let mut directories: Vec<_> = packages()
+        .into_iter()
+        .map(|package| package.directory)
+        .collect();
+    directories.push(INFRA.to_owned());
     let mut findings = Vec::new();
-    for room in &rooms {
-        if !drawn.contains_key(room) {
+    for directory in &directories {
+        if !drawn.contains_key(directory) {
             findings.push(format!(
-                "{room}/ is missing from the house drawn in ARCHITECTURE.md: add its line"
+                "{directory}/ is missing from the drawing in ARCHITECTURE.md: add its line"
             ));
         }
     }
-    for room in drawn.keys().filter(|room| !rooms.contains(room)) {
+    for directory in drawn
+        .keys()
+        .filter(|directory| !directories.contains(directory))
+    {
         findings.push(format!(
-            "ARCHITECTURE.md draws {room}/, which is no member of the workspace: remove its line"
+            "ARCHITECTURE.md draws {directory}/, which is no member of the workspace: remove its line"
         ));
     }
     report(findings);
@@ -167,14 +179,14 @@ fn every_package_is_in_the_drawing() {
 #[test]
 fn only_empty_packages_are_marked_not_yet() {
     let mut findings = Vec::new();
-    for (room, line) in drawing() {
-        match (line.contains("not yet"), first_sign_of_life(&room)) {
+    for (directory, line) in drawing() {
+        match (line.contains("not yet"), first_content(&directory)) {
             (true, Some(sign)) => findings.push(format!(
-                "{room}/ is \"not yet\" in ARCHITECTURE.md but {sign}: strike the words, or take \
-                 that out; a room that is not yet holds its docs and nothing else"
+                "{directory}/ is \"not yet\" in ARCHITECTURE.md but {sign}: remove the words, or take \
+                 that out; such a package contains only its docs"
             )),
             (false, None) => findings.push(format!(
-                "{room}/ holds nothing but docs: call it \"not yet\" in ARCHITECTURE.md"
+                "{directory}/ contains only docs: mark it \"not yet\" in ARCHITECTURE.md"
             )),
             _ => {}
         }
@@ -182,36 +194,36 @@ fn only_empty_packages_are_marked_not_yet() {
     report(findings);
 }
 
-/// The house as ARCHITECTURE.md draws it, in its first fenced block: a line
-/// `room/   what it is` for each room; an indented line continues the last.
+/// The drawing in the first fenced block of ARCHITECTURE.md: a line `directory/   what it is` for
+/// each package; an indented line continues the last one.
 fn drawing() -> BTreeMap<String, String> {
-    let mut rooms: Vec<(String, String)> = Vec::new();
+    let mut directories: Vec<(String, String)> = Vec::new();
     for line in markdown::first_fence(&read("ARCHITECTURE.md")) {
         let head = line.split_whitespace().next().unwrap_or_default();
         match (head.strip_suffix('/'), line.starts_with(' ')) {
-            (Some(room), false) => rooms.push((room.to_owned(), line.clone())),
+            (Some(directory), false) => directories.push((directory.to_owned(), line.clone())),
             _ => {
-                if let Some((_, text)) = rooms.last_mut() {
+                if let Some((_, text)) = directories.last_mut() {
                     text.push_str(&line);
                 }
             }
         }
     }
     assert!(
-        !rooms.is_empty(),
-        "the first fenced block of ARCHITECTURE.md draws the house: one line `room/  what it is` each"
+        !directories.is_empty(),
+        "the first fenced block of ARCHITECTURE.md must draw the packages: one line `directory/  what it is` each"
     );
-    rooms.into_iter().collect()
+    directories.into_iter().collect()
 }
 
-/// What a room holds beyond its docs, if anything.
-fn first_sign_of_life(room: &str) -> Option<String> {
-    let prefix = format!("{room}/");
+/// What a package contains beyond its docs, if anything.
+fn first_content(directory: &str) -> Option<String> {
+    let prefix = format!("{directory}/");
     let ours = repository::files();
     let mut held = ours.iter().filter_map(|path| path.strip_prefix(&prefix));
     let extra = held.find(|path| !["Cargo.toml", "README.md", "src/lib.rs"].contains(path));
     if let Some(path) = extra {
-        return Some(format!("holds {prefix}{path}"));
+        return Some(format!("contains {prefix}{path}"));
     }
     let library = format!("{prefix}src/lib.rs");
     let code = ours.contains(&library).then(|| read(&library))?;

@@ -1,25 +1,25 @@
-//! Which words of a document name a path in the repository.
+//! Decides which words of a document are paths in the repository.
 //!
-//! * A link without a scheme always does, from where its document is.
-//! * A word in a code span does, from the root, when it has a slash and either
-//!   begins with a directory of the root or ends as our files do (`.rs`,
+//! * A link without a scheme always is, relative to its document.
+//! * A word in a code span is, relative to the root, when it has a slash and either
+//!   starts with a directory of the root or has one of our extensions (`.rs`,
 //!   `.md`, …). A bare name ending in `.rs` or `.md` must be the name of some
 //!   file.
-//! * A word in a fenced block does when it begins with a directory of the root.
+//! * A word in a fenced block is when it starts with a directory of the root.
 //!
-//! Words that begin with `/` are paths of an API, words with `://` are URLs. Of
-//! a word with a wildcard or a placeholder, the directory before it must be
-//! there; what follows a `:` (a line, an item) does not count.
+//! Words that start with `/` are API paths, words with `://` are URLs. Of a word with a wildcard or
+//! a placeholder, the directory before it must exist; the part after a `:` (a line, an item) is
+//! ignored.
 
 use std::collections::BTreeSet;
 
 use crate::markdown::Mention;
 
-/// How the files end that a document may name with a slash.
+/// Extensions of paths with a slash.
 const ENDINGS: [&str; 5] = [".rs", ".md", ".sql", ".toml", ".sh"];
-/// How the files end that may be named without their directory.
+/// Extensions of file names without a directory.
 const BARE_ENDINGS: [&str; 2] = [".rs", ".md"];
-/// What stands for something else.
+/// Wildcards and placeholders.
 const WILD: [char; 8] = ['*', '<', '>', '{', '}', '$', '…', '?'];
 
 /// The files and directories of the repository.
@@ -28,7 +28,7 @@ pub(crate) struct Tree {
     directories: BTreeSet<String>,
 }
 
-/// What a word asks of the tree.
+/// What a word claims about the tree.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Claim {
     /// This path exists; for a link, with this anchor.
@@ -49,7 +49,7 @@ impl Tree {
         Self { files, directories }
     }
 
-    pub(crate) fn has(&self, path: &str) -> bool {
+    pub(crate) fn has_path(&self, path: &str) -> bool {
         path.is_empty() || self.files.contains(path) || self.directories.contains(path)
     }
 
@@ -110,7 +110,7 @@ fn link(from: &str, target: &str) -> Option<Claim> {
         match segment {
             "" | "." => {}
             ".." => {
-                // Beyond the root nothing is ours: keep what cannot exist.
+                // Above the root: keep a path that cannot exist.
                 if segments.pop().is_none() {
                     segments.push("..");
                 }

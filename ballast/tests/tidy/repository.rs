@@ -6,8 +6,8 @@ use std::process::Command;
 
 use serde_json::Value;
 
-/// What a walk leaves out when there is no git to say what belongs here.
-const NOT_OURS: [&str; 5] = [".git", ".venv", "__pycache__", "ballast-data", "target"];
+/// Directories that a walk excludes when there is no git.
+const EXCLUDED: [&str; 5] = [".git", ".venv", "__pycache__", "ballast-data", "target"];
 
 /// The root of the repository.
 pub(crate) fn root() -> PathBuf {
@@ -15,7 +15,7 @@ pub(crate) fn root() -> PathBuf {
     here.parent().unwrap_or(here).to_owned()
 }
 
-/// A file of the repository as text; what is not UTF-8 is replaced.
+/// Reads a file of the repository as text; invalid UTF-8 is replaced.
 pub(crate) fn read(path: &str) -> String {
     match std::fs::read(root().join(path)) {
         Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
@@ -27,13 +27,12 @@ pub(crate) fn read(path: &str) -> String {
 pub(crate) fn read_toml(path: &str) -> toml::Table {
     match read(path).parse() {
         Ok(table) => table,
-        Err(error) => panic!("{path} is no TOML: {error}"),
+        Err(error) => panic!("{path} is not TOML: {error}"),
     }
 }
 
-/// Every file that belongs to the repository, from the root, with `/`:
-/// those that git keeps or would keep. In a source archive without git, all
-/// but what a build leaves behind.
+/// Every file of the repository, relative to the root, with `/`: those that git tracks or would
+/// track. In a source archive without git, all but build output.
 pub(crate) fn files() -> BTreeSet<String> {
     let listed = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others"])
@@ -65,7 +64,7 @@ fn walk(directory: &Path, prefix: &str, found: &mut BTreeSet<String>) {
         let path = format!("{prefix}{name}");
         if entry.path().is_file() {
             found.insert(path);
-        } else if !NOT_OURS.contains(&name.as_str()) {
+        } else if !EXCLUDED.contains(&name.as_str()) {
             walk(&entry.path(), &format!("{path}/"), found);
         }
     }
@@ -73,16 +72,16 @@ fn walk(directory: &Path, prefix: &str, found: &mut BTreeSet<String>) {
 
 /// The files with this ending.
 pub(crate) fn files_ending(ending: &str) -> Vec<String> {
-    let ours = files().into_iter();
-    ours.filter(|path| path.ends_with(ending)).collect()
+    let all = files().into_iter();
+    all.filter(|path| path.ends_with(ending)).collect()
 }
 
 /// One package of the workspace.
 pub(crate) struct Package {
     pub(crate) name: String,
     /// Its directory, from the root.
-    pub(crate) room: String,
-    /// The rooms it uses, each with the section that says so.
+    pub(crate) directory: String,
+    /// The directories of the packages it uses, each with its section in `Cargo.toml`.
     pub(crate) uses: Vec<(String, String)>,
     /// Whether a plain `cargo build` at the root builds it.
     pub(crate) is_default: bool,
@@ -90,15 +89,15 @@ pub(crate) struct Package {
 
 /// Every package of the workspace, as cargo sees it.
 pub(crate) fn packages() -> Vec<Package> {
-    let told = Command::new(env!("CARGO"))
+    let output = Command::new(env!("CARGO"))
         .args(["metadata", "--format-version=1", "--no-deps", "--offline"])
         .current_dir(root())
         .output();
-    let metadata: Value = match told {
-        Ok(told) if told.status.success() => {
-            serde_json::from_slice(&told.stdout).unwrap_or_default()
+    let metadata: Value = match output {
+        Ok(output) if output.status.success() => {
+            serde_json::from_slice(&output.stdout).unwrap_or_default()
         }
-        Ok(told) => panic!("{}", String::from_utf8_lossy(&told.stderr)),
+        Ok(output) => panic!("{}", String::from_utf8_lossy(&output.stderr)),
         Err(error) => panic!("cargo cannot be started: {error}"),
     };
     let defaults = list(&metadata["workspace_default_members"]);
@@ -106,12 +105,12 @@ pub(crate) fn packages() -> Vec<Package> {
         .iter()
         .map(|package| Package {
             name: text(&package["name"]),
-            room: package_directory(Path::new(&text(&package["manifest_path"]))),
+            directory: package_directory(Path::new(&text(&package["manifest_path"]))),
             uses: uses(package),
             is_default: defaults.contains(&package["id"]),
         })
         .collect();
-    assert!(!packages.is_empty(), "cargo metadata names no package");
+    assert!(!packages.is_empty(), "cargo metadata lists no package");
     packages
 }
 
@@ -119,20 +118,20 @@ fn uses(package: &Value) -> Vec<(String, String)> {
     let dependencies = list(&package["dependencies"]).iter();
     dependencies
         .filter_map(|dependency| {
-            let room = Path::new(dependency["path"].as_str()?).join("Cargo.toml");
+            let directory = Path::new(dependency["path"].as_str()?).join("Cargo.toml");
             let section = match dependency["kind"].as_str() {
                 Some(kind) => format!("{kind}-dependencies"),
                 None => "dependencies".to_owned(),
             };
-            Some((package_directory(&room), section))
+            Some((package_directory(&directory), section))
         })
         .collect()
 }
 
 fn package_directory(manifest: &Path) -> String {
-    let room = manifest.parent().unwrap_or(manifest);
-    let room = room.strip_prefix(root()).unwrap_or(room);
-    room.to_string_lossy().replace('\\', "/")
+    let directory = manifest.parent().unwrap_or(manifest);
+    let directory = directory.strip_prefix(root()).unwrap_or(directory);
+    directory.to_string_lossy().replace('\\', "/")
 }
 
 fn list(value: &Value) -> &[Value] {
@@ -143,7 +142,7 @@ fn text(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }
 
-/// Fails with every finding at once, so that one run shows all there is to do.
+/// Fails with all findings at once, so that one run shows everything that is to do.
 #[track_caller]
 pub(crate) fn report(findings: Vec<String>) {
     assert!(findings.is_empty(), "\n  {}\n", findings.join("\n  "));

@@ -1,18 +1,18 @@
-//! Sizes: functions that fit a screen, files that fit a sitting, and few test
-//! binaries, because each one is compiled and linked again.
+//! Sizes: short functions and files, and few test binaries, because each is compiled and linked
+//! separately.
 
 use crate::repository::{files, files_ending, read, report};
 
-/// Beyond this a file is several.
+/// A longer file must be split.
 const FILE_LINES_MAX: usize = 700;
 
-/// Beyond this a function of the product is several.
+/// A longer function of the product must be split.
 const FUNCTION_LINES_MAX: usize = 70;
 
 /// All `tests/*.rs` and `tests/*/main.rs` of the workspace.
 const TEST_BINARIES_MAX: usize = 25;
 
-/// Development only: what is in these is no part of the product.
+/// For development only, not part of the product.
 const DEVELOPMENT: [&str; 2] = ["bench/", "sim/"];
 
 #[test]
@@ -60,7 +60,7 @@ fn test_binaries_are_few() {
     let binaries: Vec<_> = files().into_iter().filter(is_binary).collect();
     assert!(
         binaries.len() <= TEST_BINARIES_MAX,
-        "there are {} test binaries, at most {TEST_BINARIES_MAX} may be: make the new one a module \
+        "there are {} test binaries, the maximum is {TEST_BINARIES_MAX}: make the new one a module \
          of another ({})",
         binaries.len(),
         binaries.join(", ")
@@ -73,9 +73,9 @@ fn is_product(path: &str) -> bool {
     !is_test && !DEVELOPMENT.iter().any(|room| path.starts_with(room))
 }
 
-/// Functions that are too long: their first line's number and how many lines
-/// they have. Relies on rustfmt: a function ends at the first closing brace with
-/// its own indentation. Stops at the unit tests, which end a file.
+/// The functions that are too long: the number of their first line, and their length. Relies on
+/// rustfmt: a function ends at the first closing brace with its own indentation. Stops at the unit
+/// tests, which end a file.
 fn long_functions(text: &str) -> Vec<(usize, usize)> {
     let lines: Vec<_> = text.lines().collect();
     let mut found = Vec::new();
@@ -83,13 +83,13 @@ fn long_functions(text: &str) -> Vec<(usize, usize)> {
         if *line == "#[cfg(test)]" && lines.get(index + 1).is_some_and(|next| next.ends_with('{')) {
             break;
         }
-        if !begins_function(line) {
+        if !starts_function(line) {
             continue;
         }
         let indentation = line.len() - line.trim_start().len();
         let is_level = |line: &&&str| line.len() - line.trim_start().len() == indentation;
         let mut signature = lines[index..].iter().filter(is_level);
-        // A method that a trait only declares.
+        // A method that a trait declares without a body.
         if signature
             .find(|line| line.ends_with(['{', ';']))
             .is_some_and(|line| line.ends_with(';'))
@@ -107,7 +107,7 @@ fn long_functions(text: &str) -> Vec<(usize, usize)> {
     found
 }
 
-fn begins_function(line: &str) -> bool {
+fn starts_function(line: &str) -> bool {
     let line = line.trim_start();
     let is_declaration = line.starts_with("fn ") || line.contains(" fn ");
     let is_prose = line.starts_with("//") || line.contains('"');

@@ -1,11 +1,10 @@
-//! The sources: docs at every door, no file that swallows the house, no
-//! second clippy.toml, no path that is true on one machine only.
+//! The sources: module docs, one clippy.toml, no paths of a single machine.
 
 use crate::repository::{files, files_ending, read, report};
 
-/// Places that exist on one machine and not on the reader's. (Written in two
-/// halves, so that this file does not name them either.)
-const ELSEWHERE: [&str; 3] = [
+/// Paths that exist on one machine only. (Written in two halves, so that this file does not contain
+/// them.)
+const LOCAL_PATHS: [&str; 3] = [
     concat!("/wo", "rk/"),
     concat!("/Us", "ers/"),
     concat!("../sh", "ared"),
@@ -17,7 +16,7 @@ fn every_module_starts_with_docs() {
     for path in files_ending(".rs") {
         if path.contains("/src/") && !read(&path).starts_with("//!") {
             findings.push(format!(
-                "{path}: begin with `//!`: what the module is, and what it is not"
+                "{path}: start with `//!`: what the module is, and what it is not"
             ));
         }
     }
@@ -27,15 +26,18 @@ fn every_module_starts_with_docs() {
 #[test]
 fn there_is_one_clippy_configuration() {
     let mut findings = Vec::new();
-    let ours = files();
-    if !ours.contains("clippy.toml") {
-        findings.push("clippy.toml is gone from the root: it bans the direct clock".to_owned());
+    let all = files();
+    if !all.contains("clippy.toml") {
+        findings.push(
+            "clippy.toml is missing from the root: it forbids reading the clock directly"
+                .to_owned(),
+        );
     }
-    for path in &ours {
+    for path in &all {
         let name = path.rsplit('/').next().unwrap_or(path);
         if path != "clippy.toml" && ["clippy.toml", ".clippy.toml"].contains(&name) {
             findings.push(format!(
-                "{path} silently replaces the root's: remove it, put what it says into clippy.toml"
+                "{path} silently replaces the root's: remove it, and move its contents into clippy.toml"
             ));
         }
     }
@@ -48,9 +50,9 @@ fn no_file_mentions_a_machines_own_paths() {
     for path in files() {
         let text = read(&path);
         for (number, line) in text.lines().enumerate() {
-            for place in ELSEWHERE.iter().filter(|place| line.contains(**place)) {
+            for place in LOCAL_PATHS.iter().filter(|place| line.contains(**place)) {
                 findings.push(format!(
-                    "{path}:{}: take out {place:?}: the reader does not have it",
+                    "{path}:{}: remove {place:?}: readers do not have it",
                     number + 1
                 ));
             }

@@ -1,5 +1,5 @@
-//! Journey: a closed poll is archived; its application notices nothing, its
-//! backup holds the file, and a file that is damaged or gone is told.
+//! Journey: a closed poll is archived. Its application notices nothing, the backup contains the
+//! file, and a damaged or missing file is reported.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,7 +22,7 @@ async fn run(arguments: &[&str], paths: &[&Path]) -> ProcessExit {
     process.wait_for_end().await
 }
 
-/// Archives the closed polls of acme in the data of a stopped instance.
+/// Archives acme's closed polls in the data directory of a stopped instance.
 async fn archive(data: &Path, shard: &str) {
     let id: ShardId = shard.parse().unwrap();
     let opened = EmbeddedShard::open(
@@ -58,7 +58,7 @@ fn only_file(directory: &Path) -> PathBuf {
     }
 }
 
-/// What an application can ask of its poll.
+/// Everything that an application can request from its poll.
 async fn read_results(app: &Application, poll: &TestPoll) -> Vec<(u16, String)> {
     let mut answers = Vec::new();
     for path in ["/export", "/voters/ada", "/voters/nobody"] {
@@ -96,7 +96,7 @@ async fn an_archived_poll_stays_readable_and_is_backed_up() {
         ..app
     };
     assert_eq!(read_results(&app, &poll).await, before);
-    // A backup has it, and says so when it rots there.
+    // A backup contains the file, and reports damage to it.
     let scratch = tempfile::tempdir().unwrap();
     let backup = scratch.path().join("backup");
     let made = run(&["backup", "create", "--data-dir"], &[&data, &backup]).await;
@@ -115,7 +115,7 @@ async fn an_archived_poll_stays_readable_and_is_backed_up() {
     assert_eq!(verified.code, Some(1), "{verified:?}");
     let name = copy.file_name().unwrap().to_str().unwrap();
     assert!(verified.stdout.contains(name), "{verified:?}");
-    // What was restored serves the same.
+    // A restored instance serves the same.
     std::fs::copy(token_file(it.home()), token_file(home.path())).unwrap();
     let again = Instance::within(home, InstanceOptions::default()).await;
     let app_again = Application {
@@ -124,7 +124,7 @@ async fn an_archived_poll_stays_readable_and_is_backed_up() {
         key: app.key.clone(),
     };
     assert_eq!(read_results(&app_again, &poll).await, before);
-    // Without the file nothing is guessed, and no backup is called whole.
+    // Without the file, requests fail and a backup is reported as incomplete.
     std::fs::remove_file(only_file(&data.join("archive"))).unwrap();
     app.vote(&poll, 0, "bob")
         .await

@@ -1,11 +1,10 @@
-//! Journey: things that cannot be. Every request here is refused with the
-//! documented status and a problem document that says what to do, and changes
-//! nothing.
+//! Journey: invalid requests. Each is refused with the documented status and a problem document
+//! that says what to do, and changes nothing.
 
 use crate::support::problem::{assert_problem, start_with_tenant};
 use serde_json::{Value, json};
 
-/// One bad request: method, path, body, and the code it is refused with.
+/// A bad request: method, path, body, and the expected error code.
 type Case = (&'static str, &'static str, Value, &'static str);
 
 async fn assert_all_refused(cases: Vec<Case>) {

@@ -1,12 +1,12 @@
-//! Journey: requests that cannot be, whatever they ask for: bodies, callers,
-//! headers. Each is refused with a problem document and changes nothing.
+//! Journey: malformed requests to any endpoint: bodies, credentials, headers. Each is refused with
+//! a problem document and changes nothing.
 
 use crate::support::problem::{assert_problem, start_with_tenant};
 use crate::support::{Call, unknown_secret};
 use ballast_domain::credential::Purpose;
 use serde_json::json;
 
-/// Bodies that are sent byte by byte: type, text, code.
+/// Raw bodies: content type, text, expected code.
 fn raw_bodies() -> Vec<(&'static str, Vec<u8>, &'static str)> {
     let text = |text: &str| text.as_bytes().to_vec();
     let long = format!(r#"{{"tenantID":"x","name":"{}"}}"#, "x".repeat(66_000));

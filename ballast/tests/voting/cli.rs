@@ -1,12 +1,11 @@
-//! The built binary against a real control plane on a real port: what it
-//! writes where, and how it exits.
+//! The built binary against a real control plane on a real port: its output and its exit codes.
 
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Output, Stdio};
 
 use serde_json::Value;
 
-/// A running instance with three shards, and the way to ask it.
+/// A running instance with three shards, and the command line with its address and token.
 struct CliInstance {
     url: String,
     token: String,
@@ -246,7 +245,7 @@ fn placement_is_explained_and_previewed() {
         .run_ok(&["placement", "explain", "tenant-1", "--json"])
         .json();
     assert_eq!(body["shards"].as_array().unwrap().len(), 3);
-    // What is said to move it, moves it.
+    // A change that the explanation names as moving the tenant does move it.
     let change = &body["wouldMove"][0];
     let args: Vec<&str> = change["command"]
         .as_str()

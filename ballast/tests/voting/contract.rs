@@ -1,5 +1,5 @@
-//! Journey: what clients rely on — the OpenAPI document, its page, the shape
-//! of what is read, and a page for every error code.
+//! Journey: the API's contract — the OpenAPI document, its page, the fields of every resource, and
+//! a page for every error code.
 
 use crate::support::{Instance, text};
 use ballast_domain::ErrorCode;
@@ -21,7 +21,7 @@ async fn the_openapi_document_for_tenants_is_unchanged() {
     insta::assert_snapshot!("tenants_operations", operations(&answer.expect(200)));
 }
 
-/// A line for every operation: its path and the statuses it may answer with.
+/// A line for each operation: its path and possible statuses.
 fn operations(document: &Value) -> String {
     assert!(text(&document["openapi"]).starts_with("3.1."));
     let mut lines = Vec::new();
@@ -54,7 +54,7 @@ async fn identifiers_are_spelled_with_a_capital_id() {
     for known in ["tenantID", "pollID", "itemID", "voterID"] {
         assert!(names.iter().any(|name| name == known), "{known}");
     }
-    // Headers are written as headers are.
+    // Headers are lower case with dashes.
     for name in names.iter().filter(|name| !name.contains('-')) {
         let is_word = |rest: &str| !rest.starts_with(|next: char| next.is_ascii_lowercase());
         let wrong = name.split("Id").skip(1).any(is_word);
@@ -222,7 +222,7 @@ async fn the_api_page_loads_nothing_from_other_sites() {
     assert_self_contained(&it.router, "\"/openapi.json\"").await;
 }
 
-/// The page below `base` has all its files there, and browses `document`.
+/// Checks that the page below `base` loads all its files from there, and shows `document`.
 async fn assert_self_contained(base: &str, document: &str) {
     let http = crate::support::client(None);
     let get =

@@ -1,4 +1,4 @@
-//! Old counters and votes become a poll, with every total kept.
+//! Imports: old counters and votes become a poll with the same totals.
 
 use std::process::{Command, Output};
 
@@ -69,7 +69,7 @@ async fn imported_totals_are_kept_and_count_once() {
         (&Value::from(0), &Value::from(0))
     );
     assert_eq!(again["total"], 1_600);
-    // And the same after the process was killed.
+    // The same after a kill.
     let it = it.restart().await;
     let results = json(&poll(&it, &acme.key, &["results", id]));
     assert_eq!(results["items"][0]["votesCount"], 1_503);

@@ -1,4 +1,4 @@
-//! Journey: an API key from its making to its end, seen from the router.
+//! Journey: the life of an API key, seen from the router.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::json;
 /// A revoked key stops within a second.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Shows a key in each of the three places.
+/// Sends a key in each of the three possible places.
 async fn try_every_header(it: &Instance, key: &str) -> [HttpAnswer; 3] {
     let header = it.route("GET", "/resolve").header("x-api-key", key);
     let bearer = it.route("GET", "/resolve").token(key);
@@ -19,7 +19,7 @@ async fn try_every_header(it: &Instance, key: &str) -> [HttpAnswer; 3] {
     [header.send().await, bearer.send().await, query.send().await]
 }
 
-/// Waits until a key is answered with this status and code in all places.
+/// Waits until a key gets this status and code in all places.
 async fn is_answered(it: &Instance, key: &str, status: u16, code: &str) {
     within(SECOND, &format!("{status} {code}"), async || {
         let answers = try_every_header(it, key).await;
@@ -102,7 +102,7 @@ async fn a_rotated_key_works_for_its_overlap() {
         .await;
     is_answered(&it, &second, 401, "bad-credential").await;
     is_answered(&it, &text(&third["key"]), 200, "").await;
-    // A short overlap ends by itself.
+    // A short overlap ends without a command.
     let id = text(&third["keyID"]);
     let fourth = it
         .create(
@@ -189,7 +189,7 @@ async fn a_key_shows_its_scopes_and_last_use() {
     assert!(it.get(&path).await.get("lastUsedAt").is_none());
     let secret = text(&few["key"]);
     it.resolve(&secret).await.expect(200);
-    // Uses are told every few seconds, and at a clean stop.
+    // Uses are recorded every few seconds, and at a clean stop.
     it.process().signal("TERM");
     it.process().wait_for_end().await;
     let it = it.restart().await;
@@ -306,7 +306,7 @@ async fn no_secret_is_ever_logged() {
     let ended = it.process().wait_for_end().await;
     assert!(ended.stderr.contains("/resolve?"), "requests are logged");
     for secret in [&key, &token, &it.token] {
-        // Its middle, in case only the edges were cut.
+        // Its middle, in case only its ends are redacted.
         let middle = &secret[16..40];
         let leak = ended.stderr.lines().find(|line| line.contains(middle));
         assert_eq!(leak, None);

@@ -1,4 +1,4 @@
-//! Journey: results, read and watched, before and after kill -9.
+//! Journey: results are read and watched, before and after kill -9.
 
 use crate::support::polls::{Application, TestPoll, Watcher};
 use crate::support::{Instance, InstanceOptions, eventually, in_ms, run_concurrently, text};
@@ -90,8 +90,7 @@ async fn watchers_see_results_change_in_order_until_the_end() {
     assert_eq!(closed.data["pollID"], poll.id);
     assert!(closed.data["closedAt"].is_string());
     assert!(watcher.event().await.is_none(), "that was the last event");
-    // Whoever comes later gets both at once; whoever has seen the end is told
-    // not to come again.
+    // A late viewer gets both events at once; one that has seen the end is told not to reconnect.
     let mut late = app.watch(&poll, None).await;
     let names = [
         late.event().await.unwrap().name,
@@ -111,7 +110,7 @@ async fn watchers_resume_after_the_last_event() {
     let poll = app.poll(json!({})).await;
     app.vote(&poll, 0, "ada").await.expect(200);
     let seen = app.watch(&poll, None).await.total(1).await;
-    // The same results may be told once more under their final number.
+    // The same results may be sent once more with their final id.
     let mut again = app.watch(&poll, Some(&seen.id)).await;
     app.vote(&poll, 0, "bob").await.expect(200);
     let next = again.total(2).await;
@@ -233,7 +232,7 @@ async fn acknowledged_votes_are_shown_after_kill_9() {
             }
         }));
         let mut watcher = app.watch(&poll, None).await;
-        // Some votes are counted and seen, others are under way.
+        // Some votes are counted and shown, others are in flight.
         let shown = eventually("votes are counted", async || {
             let event = watcher.event().await.unwrap();
             let total = event.data["total"].as_u64().unwrap();
@@ -248,7 +247,7 @@ async fn acknowledged_votes_are_shown_after_kill_9() {
             .filter(|answer| answer.body["outcome"] == "counted")
             .count() as u64;
         it = it.restart().await;
-        // From the very first answer on nothing is missing.
+        // Even the first answer lacks nothing.
         let first = eventually("results are answered", async || {
             let answer = app.call("GET", &poll.path("/votes")).send().await;
             assert!([200, 503].contains(&answer.status), "{}", answer.text);

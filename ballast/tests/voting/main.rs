@@ -1,5 +1,5 @@
-//! Journeys of voters and of those who prepare a vote: keys, tenants, polls,
-//! votes, results, and what the APIs promise, against real processes.
+//! Journeys of voters and of applications: keys, tenants, polls, votes, results and the APIs'
+//! contract, against real processes.
 
 #![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic)]
 

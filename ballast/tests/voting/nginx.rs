@@ -1,5 +1,5 @@
-//! Journey: a real nginx asks `/resolve` about each request, configured by
-//! `docs/examples/nginx.conf` as it stands, but for its ports.
+//! Journey: a real nginx calls `/resolve` for each request. Its configuration is
+//! `docs/examples/nginx.conf`, with other ports.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -22,7 +22,7 @@ const BALLAST: &str = "127.0.0.1:8080";
 const SERVICE: &str = "127.0.0.1:9000";
 const LISTEN: &str = "127.0.0.1:8000";
 
-/// nginx between a client and a service that says what it was sent.
+/// nginx between a client and a service that echoes requests.
 struct Proxied {
     it: Instance,
     nginx: Process,
@@ -34,7 +34,7 @@ impl Proxied {
     async fn start() -> Self {
         let it = Instance::start().await;
         let service = echo().await;
-        // Somebody may take the port between our look and nginx's.
+        // Another process may take the port before nginx does.
         for _ in 0..5 {
             let prefix = tempfile::tempdir().unwrap();
             let listen = free_address();
@@ -64,7 +64,7 @@ impl Proxied {
     }
 }
 
-/// The example, with these addresses instead of its own.
+/// Writes the example configuration with these addresses.
 fn configure(prefix: &Path, listen: SocketAddr, ballast: SocketAddr, service: SocketAddr) {
     let example = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/examples/nginx.conf");
     let mut text = std::fs::read_to_string(example).unwrap();
@@ -78,12 +78,12 @@ fn configure(prefix: &Path, listen: SocketAddr, ballast: SocketAddr, service: So
 fn run(prefix: &Path) -> Process {
     let mut command = Command::new(program());
     command.arg("-p").arg(prefix).args(["-c", "nginx.conf"]);
-    // One process in the foreground: it ends with the test.
+    // One process in the foreground, so that it ends with the test.
     command.args(["-g", "daemon off; master_process off;"]);
     Process::spawn(&mut command)
 }
 
-/// Where nginx is. Without it nothing here is tested, so that is a failure.
+/// Finds nginx. Without it nothing here is tested, so its absence is a failure.
 fn program() -> PathBuf {
     let path = std::env::var_os("PATH").unwrap_or_default();
     let more = ["/usr/sbin", "/usr/local/sbin"].map(PathBuf::from);
@@ -97,13 +97,13 @@ fn program() -> PathBuf {
     )
 }
 
-/// An address that nobody listens on now.
+/// An address that is free now.
 fn free_address() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.local_addr().unwrap()
 }
 
-/// Waits for nginx; `false` when its port was taken meanwhile.
+/// Waits until nginx answers; `false` if another process took its port.
 async fn answers(it: &Instance, nginx: &mut Process, url: &str) -> bool {
     let up = eventually("an answer of nginx", async || {
         if nginx.stderr().contains("[emerg]") {
@@ -120,7 +120,7 @@ async fn answers(it: &Instance, nginx: &mut Process, url: &str) -> bool {
     up
 }
 
-/// A service that answers with the request it got.
+/// A service that answers with the request that it received.
 async fn echo() -> SocketAddr {
     async fn echo_request(
         method: Method,
@@ -149,7 +149,7 @@ async fn echo() -> SocketAddr {
     address
 }
 
-/// Every value of a header that the service was sent.
+/// All values of a header in the request that the service received.
 fn header_values<'a>(told: &'a Value, name: &str) -> Vec<&'a str> {
     let headers = told["headers"].as_array().unwrap();
     headers
@@ -177,7 +177,7 @@ async fn a_valid_key_passes_with_its_route_and_forged_headers_do_not() {
     for (name, _) in place {
         header = header.header(name, "forged");
     }
-    // What is told only during a move is not passed on when nobody told it.
+    // Headers that `/resolve` sends only during a migration cannot be forged at other times.
     header = header.header("ballast-also-on", "forged");
     let bearer = proxied.call("GET", "/votes").token(&key);
     let query = proxied.call("DELETE", &format!("/votes?api_key={key}"));
@@ -198,7 +198,7 @@ async fn a_valid_key_passes_with_its_route_and_forged_headers_do_not() {
     }
     let head = proxied.call("HEAD", "/").header("x-api-key", &key);
     assert_eq!(head.send().await.status, 200);
-    // What fails in the service is the service's own.
+    // The service's own errors pass unchanged.
     let broken = proxied.call("GET", "/broken").header("x-api-key", &key);
     assert_eq!(broken.send().await.expect(500)["uri"], "/broken");
 }
@@ -274,7 +274,7 @@ async fn browsers_are_admitted_by_origin_through_nginx() {
         .await;
     assert_eq!(preflight.status, 204);
     assert_eq!(allowed(&preflight), "https://vote.example");
-    // Only a preflight passes without a key, and it gets no further.
+    // Only a preflight passes without a key, and it does not reach the service.
     assert_eq!(
         from("OPTIONS", "https://vote.example").send().await.status,
         401
@@ -292,7 +292,7 @@ async fn browsers_are_admitted_by_origin_through_nginx() {
     let vote = "https://vote.example";
     assert_eq!(ask(vote).await, (200, vote.to_owned()));
     assert_eq!(ask("https://evil.example").await, (403, String::new()));
-    // A page of the proxied server itself is no stranger.
+    // Pages of the proxied origin itself are admitted.
     assert_eq!(ask(&proxied.url).await, (200, String::new()));
 }
 

@@ -1,5 +1,5 @@
-//! Journey: ten thousand tenants, a fifth shard, and what the previews and
-//! explanations said of it.
+//! Journey: ten thousand tenants and a fifth shard; previews and explanations are compared with
+//! what happens.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 const TENANTS: usize = 10_000;
 
-/// Creates tenants `t-0…` concurrently; the answers are in order.
+/// Creates tenants `t-0…` concurrently; returns the answers in order.
 async fn tenants(it: &Instance, count: usize, extra: Value) -> Vec<crate::support::HttpAnswer> {
     let (client, admin, token) = (it.http().clone(), it.admin.clone(), it.token.clone());
     run_concurrently(32, count, move |number| {
@@ -22,7 +22,7 @@ async fn tenants(it: &Instance, count: usize, extra: Value) -> Vec<crate::suppor
     .await
 }
 
-/// Which shard each tenant is on.
+/// The shard of each tenant.
 async fn homes(it: &Instance) -> BTreeMap<String, String> {
     let all = it.all("/tenants").await;
     all.iter()
@@ -35,8 +35,8 @@ async fn homes(it: &Instance) -> BTreeMap<String, String> {
         .collect()
 }
 
-/// The moves of a preview or of the drift, on all pages, without the word on
-/// whether they were due before.
+/// The moves of a preview or of the drift, from all pages, without the flag that says whether they
+/// were due before.
 async fn moves(it: &Instance, change: Option<&Value>) -> Vec<(String, String, String)> {
     let mut found = Vec::new();
     let mut cursor = String::new();
@@ -78,7 +78,7 @@ async fn the_preview_of_a_fifth_shard_matches_the_placement_afterwards() {
     let events = it.newest_event().await;
     let preview = moves(&it, Some(&change)).await;
     assert_eq!(it.newest_event().await, events, "a preview changes nothing");
-    // A fifth of them, give or take five standard deviations.
+    // A fifth of the tenants, within five standard deviations.
     let sigma = (TENANTS as f64 * 0.2 * 0.8).sqrt();
     let distance = (preview.len() as f64 - TENANTS as f64 / 5.0).abs();
     assert!(distance < 5.0 * sigma, "{} would move", preview.len());
@@ -102,7 +102,7 @@ async fn the_preview_of_a_fifth_shard_matches_the_placement_afterwards() {
     tenants_leaving(&it).await;
 }
 
-/// Removing a shard, previewed, is what draining it says.
+/// The moves in the preview of removing a shard.
 async fn tenants_leaving(it: &Instance) {
     let change = json!({ "remove": "shard-2" });
     let preview = moves(it, Some(&change)).await;
@@ -177,7 +177,7 @@ fn assert_explains_every_shard(told: &Value) {
     assert_eq!(down["vetoes"][0]["code"], "state");
 }
 
-/// Makes the change, looks, and takes it back.
+/// Makes the change, reads the placement, and undoes the change.
 async fn tried(it: &Instance, tenant: &str, way: &Value, told: &Value) {
     let shard = text(&way["shardID"]);
     let path = format!("/shards/{shard}");
@@ -261,7 +261,7 @@ async fn newest_at(it: &Instance) -> String {
     text(&it.get("/events?limit=1").await["items"][0]["at"])
 }
 
-/// Waits until the clock has gone on: events are told apart by milliseconds.
+/// Waits for the next millisecond, because the time of events has that resolution.
 async fn passed(it: &Instance, at: &str) {
     let at: ballast_domain::Timestamp = at.parse().unwrap();
     eventually("a later millisecond", async || {
@@ -321,7 +321,7 @@ async fn a_busy_shard_gets_fewer_tenants_and_keeps_its_own() {
     assert!(passed_over > 0, "nobody preferred another shard");
     assert!(it.slices_per_shard().await["shard-1"] <= 10);
     assert_eq!(it.get("/placement/drift").await["items"], json!([]));
-    // Calm again: those that passed it over still do not want to go there.
+    // Calm again: tenants that were placed elsewhere are not due to move there.
     it.patch("/shards/shard-1", &json!({ "maxSlices": 1000 }))
         .await;
     eventually("a calm shard", async || {
@@ -347,7 +347,7 @@ async fn zones_are_respected() {
     let body = json!({ "tenantID": "two", "zones": ["ekb", "msk"] });
     let home = text(&it.create("/tenants", &body).await["slices"][0]["shardID"]);
     assert!(["shard-2", "shard-3"].contains(&home.as_str()));
-    // Another zone: it stays where it is, and is due to move.
+    // Another zone: the tenant stays on its shard and is due to move.
     it.patch("/tenants/t-0", &json!({ "zones": ["msk"] })).await;
     let due = moves(&it, None).await;
     assert_eq!(
@@ -387,7 +387,7 @@ async fn a_secondary_region_is_used_only_when_home_has_no_room() {
         (&far["shardID"], &far["secondary"]),
         (&json!("far-1"), &json!(true))
     );
-    // Home again: it is due to go back.
+    // Its home region has room again: the tenant is due to move back.
     it.patch("/shards/shard-3", &json!({ "state": "active" }))
         .await;
     let shown = it.get("/tenants/away/placement").await;

@@ -1,4 +1,4 @@
-//! Journey: polls are made, listed, closed and exported.
+//! Journey: polls are created, listed, closed and exported.
 
 use crate::support::polls::{Application, TestPoll};
 use crate::support::problem::assert_problem;
@@ -44,7 +44,7 @@ async fn a_poll_is_created_read_and_closed() {
     app.vote(&poll, 0, "bob")
         .await
         .expect_error(409, "poll-closed");
-    // A repeated vote is told the truth also after the end.
+    // A repeated vote gets its first answer even after the end.
     let repeated = app.vote(&poll, 0, "ada").await.expect(200);
     assert_eq!(repeated["outcome"], "already");
     let results = app.newest(&poll).await;

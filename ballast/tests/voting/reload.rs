@@ -1,5 +1,4 @@
-//! Journey: certificates, proxies and settings, and changing them while it
-//! runs.
+//! Journey: certificates, proxies and settings, and changing them at run time.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +6,7 @@ use std::sync::Arc;
 
 use crate::support::{Call, Instance, InstanceOptions, client, eventually, text};
 
-/// A new self-signed certificate in the files that an instance reads.
+/// Writes a new self-signed certificate to the files that an instance reads.
 fn certificate(home: &Path) -> String {
     let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
     let pem = made.cert.pem();
@@ -53,7 +52,7 @@ async fn certificates_are_reloaded_on_sighup_and_on_change() {
     .await;
     assert!(!is_trusted(&url, &first).await);
 
-    // A certificate that cannot be read changes nothing.
+    // An unreadable certificate changes nothing.
     fs::write(home.path().join("cert.pem"), "nonsense").unwrap();
     it.process().signal("HUP");
     let process = it.process();
@@ -66,7 +65,7 @@ async fn certificates_are_reloaded_on_sighup_and_on_change() {
     .await;
     assert!(is_trusted(&url, &second).await);
 
-    // Without a signal it is noticed within some seconds.
+    // Without a signal, a change is noticed within seconds.
     let third = certificate(home.path());
     eventually("the third certificate", async || {
         is_trusted(&url, &third).await.then_some(())
@@ -74,7 +73,7 @@ async fn certificates_are_reloaded_on_sighup_and_on_change() {
     .await;
 }
 
-/// Whom the audit log names when a request claims to come from elsewhere.
+/// The address in the audit log of a request with forwarding headers.
 async fn address_of_forwarded(it: &Instance, tenant: &str, forwarded: &str) -> String {
     it.call("POST", "/tenants")
         .header("x-forwarded-for", forwarded)
@@ -158,7 +157,7 @@ async fn sighup_reloads_settings_and_keeps_the_old_ones_if_invalid() {
         address_of_forwarded(&it, "c", "203.0.113.9").await,
         "203.0.113.9"
     );
-    // The audit log has the one that was taken, and whoever it was.
+    // The audit log has the effective reload and its actor.
     let events = eventually("the event", async || {
         let events = it.all("/events?kind=settings").await;
         (!events.is_empty()).then_some(events)

@@ -1,11 +1,10 @@
-//! Journey: who may do what, on every operation that the OpenAPI document
-//! names.
+//! Journey: the role that each operation of the OpenAPI document requires.
 
 use crate::support::{Call, HttpAnswer, Instance, eventually, in_ms, text, unknown_secret};
 use ballast_domain::credential::Purpose;
 use serde_json::{Value, json};
 
-/// Questions that take a body, so they are sent as POST, and change nothing.
+/// Queries with a body: sent as POST, without effect.
 const QUESTIONS: [&str; 2] = ["/placement/preview", "/keys/identify"];
 
 struct Operation {
@@ -13,7 +12,7 @@ struct Operation {
     path: String,
 }
 
-/// The name of something that is not there.
+/// The name of something that does not exist.
 const NOTHING: &str = "nothing";
 
 impl Operation {
@@ -21,7 +20,7 @@ impl Operation {
         self.method == "get" || QUESTIONS.contains(&self.path.as_str())
     }
 
-    /// Whether it names something that is not there.
+    /// Whether its path names something that does not exist.
     fn is_about_nothing(&self) -> bool {
         self.path.contains(NOTHING)
     }
@@ -31,18 +30,18 @@ impl Operation {
     }
 }
 
-/// Things that exist.
+/// Names of things that exist.
 struct Named {
     /// The shard that holds the tenant `acme`.
     shard: String,
     key: String,
     secret: String,
     token: String,
-    /// A move that is over.
+    /// A finished migration.
     migration: String,
 }
 
-/// Every operation, with things that exist in the place of its parameters.
+/// Every operation, with existing names for its parameters.
 async fn operations(it: &Instance, named: &Named) -> Vec<Operation> {
     let document = it.get("/openapi.json").await;
     let mut found = Vec::new();
@@ -56,7 +55,7 @@ async fn operations(it: &Instance, named: &Named) -> Vec<Operation> {
                 .replace("{keyID}", &named.key)
                 .replace("{tokenID}", &named.token)
                 .replace("{migrationID}", &named.migration)
-                // There are none on a fleet that is at rest.
+                // An idle fleet has none.
                 .replace("{hotspotID}", NOTHING)
                 .replace("{planID}", NOTHING)
                 .replace("{workflow}", "trial")
@@ -72,8 +71,8 @@ async fn operations(it: &Instance, named: &Named) -> Vec<Operation> {
     found
 }
 
-/// A body that could be right for any operation: an admin's request with it
-/// is judged, not refused for its form alone.
+/// A body that is well-formed for any operation: an admin's request with it is not refused as
+/// malformed.
 fn body(operation: &Operation, named: &Named) -> Value {
     match (operation.method.as_str(), operation.path.as_str()) {
         ("post", "/tenants") => json!({ "tenantID": "other" }),
@@ -95,7 +94,7 @@ fn trial() -> Value {
     json!({"StartAt": "Pass", "States": {"Pass": {"Type": "Pass", "End": true}}})
 }
 
-/// An execution that has ended: who watches it sees the end.
+/// Runs an execution to its end, so that watching it ends.
 async fn run_trial(it: &Instance) {
     let put = it.call("PUT", "/workflows/trial").json(&trial());
     put.send().await.expect(200);
@@ -105,7 +104,7 @@ async fn run_trial(it: &Instance) {
     assert!(end.text.contains("event: end"), "{}", end.text);
 }
 
-/// Where it could be instead.
+/// Another shard than this one.
 fn others(shard: &str) -> &'static str {
     match shard {
         "shard-1" => "shard-2",
@@ -113,7 +112,7 @@ fn others(shard: &str) -> &'static str {
     }
 }
 
-/// A move of `acme` that has ended; returns where the tenant is, and the move.
+/// Moves `acme` to its end; returns its shard and the migration's id.
 async fn move_it(it: &Instance, from: &str) -> (String, String) {
     let to = others(from);
     let call = it.call("POST", "/tenants/acme/move");
@@ -189,7 +188,7 @@ async fn every_operation_requires_a_role() {
                 .expect_error(403, "missing-role");
         }
     }
-    // What would be done is shown to whoever may look.
+    // A dry run is allowed to everybody who may read.
     for (verb, mut body) in [
         ("move", json!({ "toShardID": others(&named.shard) })),
         ("split", json!({ "into": 2 })),
@@ -199,9 +198,8 @@ async fn every_operation_requires_a_role() {
         call.token(&viewer).json(&body).send().await.expect(200);
     }
     assert_eq!(it.newest_event().await, before, "nothing was changed");
-    // What a viewer may not, an operator may: nothing is forbidden to both
-    // but what is for admins. The shard is not empty and the tenant is closed by then,
-    // so a conflict is an answer too.
+    // What a viewer may not do, an operator may, except for what only admins may do. The shard is
+    // not empty and the tenant is closed at that point, so a conflict is accepted, too.
     for operation in all.iter().filter(|one| !one.is_for_admins()) {
         let method = operation.method.to_uppercase();
         let call = it.anonymous(&method, &operation.path).token(&operator);
@@ -217,7 +215,7 @@ async fn every_operation_requires_a_role() {
     }
 }
 
-/// Whether a token is let in.
+/// Whether a token is accepted.
 async fn enters(it: &Instance, token: &str) -> bool {
     let answer = it.anonymous("GET", "/whoami").token(token).send().await;
     answer.status == 200
@@ -229,7 +227,7 @@ async fn the_last_admin_cannot_be_removed() {
     let own = text(&it.get("/whoami").await["tokenID"]);
     let revoke = |id: &str| it.call("POST", &format!("/tokens/{id}/revoke"));
     revoke(&own).send().await.expect_error(409, "last-admin");
-    // An operator does not count, nor does an admin that will expire.
+    // Operators do not count as admins, nor do admins that will expire.
     it.new_token("operator").await;
     let expiring = json!({
         "name": "guest", "role": "admin", "expiresAt": in_ms(3_600_000).to_string(),

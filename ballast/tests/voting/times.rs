@@ -1,4 +1,4 @@
-//! Journey: a poll opens, expires and closes, and what counts when.
+//! Journey: a poll opens, expires and closes; which votes count at which time.
 
 use crate::support::polls::Application;
 use crate::support::{Instance, eventually, in_ms};
@@ -32,8 +32,8 @@ async fn votes_are_accepted_between_opening_and_expiration() {
     .await;
 }
 
-/// A request that was begun in time and is finished too late is too late: else
-/// whoever waits for the results could still vote by them.
+/// A request that starts in time and ends too late is too late. Otherwise a client could wait for
+/// the results and then complete its vote.
 #[tokio::test]
 async fn a_vote_arrives_with_its_last_byte() {
     let it = Instance::start().await;
@@ -52,7 +52,7 @@ async fn a_vote_arrives_with_its_last_byte() {
     slow.write_all(head.as_bytes()).await.unwrap();
     let mut number = 0;
     eventually("the poll expires", async || {
-        // Each time another voter: one who has voted is always told so.
+        // Another voter each time, because one that has voted always gets `already-voted`.
         number += 1;
         let answer = app.vote(&poll, 0, &format!("probe-{number}")).await;
         (answer.status == 409).then_some(())
@@ -64,8 +64,8 @@ async fn a_vote_arrives_with_its_last_byte() {
     assert!(status.contains(" 409 "), "{status}");
 }
 
-/// Votes that arrived in time may still be on their way when a poll expires:
-/// hidden results are shown only when it has closed for good.
+/// Votes that arrived in time may still be in flight when a poll expires, so hidden results are
+/// shown only when it has closed.
 #[tokio::test]
 async fn hidden_results_are_shown_only_after_closing() {
     let it = Instance::start().await;

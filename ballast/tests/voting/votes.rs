@@ -1,4 +1,4 @@
-//! Journey: people vote, and every vote counts once.
+//! Journey: voters vote, and every vote counts once.
 
 use crate::support::polls::Application;
 use crate::support::{Instance, eventually, text};
@@ -76,7 +76,7 @@ async fn votes_may_be_changed_where_the_poll_says_so() {
         .await
         .expect_error(412, "changed-meanwhile");
     vote(0, "*").await.expect_error(400, "malformed-request");
-    // The same name for another item is another request.
+    // The same key for another item is another request.
     for item in [0, 1] {
         let call = app
             .call("PATCH", &poll.vote(item))
@@ -122,7 +122,7 @@ async fn several_choices_where_the_poll_says_so() {
         (&results["total"], &results["voters"]),
         (&json!(2), &json!(1))
     );
-    // Of equals the poll's own order stays.
+    // Items with equal counts stay in the poll's order.
     let names: Vec<_> = (0..3)
         .map(|at| text(&results["items"][at]["itemName"]))
         .collect();
@@ -312,7 +312,7 @@ async fn later_lines_never_overtake_earlier_ones() {
     let voters = 50;
     let lines: String = (0..20_000)
         .map(|line| {
-            // The last line of each voter is for the item at place 1.
+            // The last line of each voter is for the item at index 1.
             let item = usize::from(line >= 10_000 + voters);
             poll.line(item, &format!("v{}", line % voters))
         })
@@ -348,7 +348,7 @@ async fn outcomes_are_streamed_while_votes_are_sent() {
         let line = poll.line(0, &format!("v{number}"));
         let chunk = format!("{:x}\r\n{line}\r\n", line.len());
         writer.write_all(chunk.as_bytes()).await.unwrap();
-        // The next vote is sent when this one's outcome is there.
+        // Send the next vote after this one's outcome.
         let expected = format!(r#"{{"line":{number},"outcome":"counted"}}"#);
         loop {
             let line = answer.next_line().await.unwrap().unwrap();
@@ -410,7 +410,7 @@ async fn a_tenant_is_limited_to_its_votes_per_second() {
     assert!(!refused.header("retry-after").is_empty());
     assert!(refused.header("ratelimit").starts_with("\"votes\""));
     refused.expect_error(429, "rate-limited");
-    // A stream is slowed down, and nothing of it is refused.
+    // A stream is slowed down and none of its votes is refused.
     let lines: String = (0..30)
         .map(|number| poll.line(1, &format!("s{number}")))
         .collect();

@@ -75,7 +75,7 @@ pub async fn read(mut client: Client) {
 }
 
 /// Checks that the parts of one answer agree.
-fn consistent(client: &Client, poll: &PollHistory, results: &Value) {
+fn check_consistency(client: &Client, poll: &PollHistory, results: &Value) {
     let items = results["items"].as_array().into_iter().flatten();
     let sum: u64 = items.filter_map(|item| item["votesCount"].as_u64()).sum();
     let (total, voters) = (results["total"].as_u64(), results["voters"].as_u64());

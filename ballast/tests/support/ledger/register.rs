@@ -2,9 +2,9 @@
 //! the row at the end (linearizability)?
 //!
 //! The rules of voting are implemented here again on purpose: the product's own code must not judge
-//! the product. An answered attempt takes effect at one moment between sending and answer. An attempt
-//! without an answer takes effect at any moment between sending and the end of the process that
-//! received it, or never.
+//! the product. An answered attempt takes effect at one moment between sending and answer. An
+//! attempt without an answer takes effect at any moment between sending and the end of the process
+//! that received it, or never.
 
 use std::collections::HashSet;
 
