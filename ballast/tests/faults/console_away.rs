@@ -27,7 +27,7 @@ async fn unreachable_shards_are_shown_as_unreachable() {
 
     let shard_page = format!("/console/shards/{shard}");
     for path in ["/console", "/console/shards", shard_page.as_str()] {
-        eventually("that it is away, and why", async || {
+        eventually("the unreachable shard and the reason", async || {
             let page = browser.get(path).await.expect(200);
             let (_, after) = page.text.split_once(">unreachable<")?;
             after.contains("the sync failed").then_some(())

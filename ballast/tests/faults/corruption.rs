@@ -101,12 +101,12 @@ impl Trial {
     /// Checks for a finding about a damaged file of a shard, with this consequence.
     fn assert_finding(ended: &Value, shard: &str, then: &str) {
         let findings = ended["findings"].as_array().unwrap();
-        let told = findings.iter().any(|one| {
+        let reply = findings.iter().any(|one| {
             one["shardID"] == shard
                 && one["then"].as_str().unwrap().contains(then)
                 && one["what"].as_str().unwrap().contains("is damaged")
         });
-        assert!(told, "{ended}");
+        assert!(reply, "{ended}");
     }
 
     async fn begun(&self, terms: Value) -> String {
@@ -165,9 +165,9 @@ impl Trial {
         assert!(named, "{ended}");
         let id = text(&ended["migrationID"]);
         for verb in ["show", "watch"] {
-            let told = self.shown(&["migration", verb, &id]).await.stdout;
+            let reply = self.shown(&["migration", verb, &id]).await.stdout;
             let wrong = format!("{shard} is wrong: poll {}", self.poll.id);
-            assert!(told.contains(&wrong) && told.contains(VOTER), "{told}");
+            assert!(reply.contains(&wrong) && reply.contains(VOTER), "{reply}");
         }
         let log = self.it.process().stderr();
         assert!(log.contains("stored data is wrong"), "{log}");
@@ -236,7 +236,7 @@ async fn readers_detect_a_damaged_row_of_the_owner_and_the_slice_returns() {
     let vote = trial.app.vote(&trial.poll, 1, "in-the-window").await;
     vote.expect(200);
     trial.rot(&trial.to).await;
-    let ended = eventually("it went back by itself", async || {
+    let ended = eventually("the automatic reversal", async || {
         trial.app.newest(&trial.poll).await;
         let found = trial.it.get(&format!("/migrations/{id}")).await;
         found["ended"].is_object().then_some(found)

@@ -55,10 +55,10 @@ fn is_inside(test: &str) -> bool {
         .env(INSIDE, "1")
         .output()
         .unwrap();
-    let told = String::from_utf8_lossy(&run.stdout);
+    let reply = String::from_utf8_lossy(&run.stdout);
     let why = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{told}\n{why}");
-    println!("{told}");
+    assert!(run.status.success(), "{reply}\n{why}");
+    println!("{reply}");
     false
 }
 
@@ -150,8 +150,8 @@ impl Trouble {
             let answer = instance.route("GET", "/readyz").try_send().await?;
             let detail = answer.body["detail"].as_str().unwrap_or_default();
             let named = detail.contains(&self.shard.1) && !detail.contains("starting");
-            let told = answer.status == 503 && named;
-            told.then(|| {
+            let reply = answer.status == 503 && named;
+            reply.then(|| {
                 assert!(!answer.header("retry-after").is_empty());
                 detail.to_owned()
             })
@@ -231,15 +231,15 @@ fn a_full_disk_refuses_votes_until_there_is_room() {
         let trouble = Trouble::prepared(&[]).await;
         let filler = trouble.shard.0.join("filler");
         // Keep filling, also space that is freed meanwhile, until votes fail.
-        let told = eventually("the disk is full", async || {
+        let reply = eventually("the disk is full", async || {
             fill(&filler);
             let instance = trouble.run.world.instance();
             let answer = instance.route("GET", "/readyz").try_send().await?;
             (answer.status == 503).then_some(())
         });
-        told.await;
-        let told = trouble.wait_until_unready().await;
-        assert!(told.contains("No space left"), "{told}");
+        reply.await;
+        let reply = trouble.wait_until_unready().await;
+        assert!(reply.contains("No space left"), "{reply}");
         trouble.assert_nothing_is_acknowledged().await;
         trouble.assert_others_can_vote().await;
         std::fs::remove_file(&filler).unwrap();
@@ -266,13 +266,13 @@ fn a_move_to_a_full_disk_waits_for_room_and_loses_nothing() {
         let asked = instance.call("POST", "/tenants/acme/move").json(&body);
         let asked = asked.send().await.expect(202);
         let path = format!("/migrations/{}", text(&asked["migrationID"]));
-        let told = eventually("the migration waits for disk space", async || {
+        let reply = eventually("the migration waits for disk space", async || {
             let now = instance.get(&path).await;
             let is_waiting = now["status"] == "waiting";
             is_waiting.then(|| text(&now["waitingFor"]))
         })
         .await;
-        assert!(told.contains("No space left"), "{told}");
+        assert!(reply.contains("No space left"), "{reply}");
         let now = instance.get(&path).await;
         assert_eq!(now["fromShardID"], trouble.shard.1, "{now}");
         assert!(now["certificate"].is_null(), "{now}");
@@ -310,11 +310,11 @@ fn a_stream_interrupted_by_a_full_disk_counts_as_answered() {
         let poll = acme.poll(serde_json::json!({})).await;
         let votes = (0..160_000).map(|n| poll.line(0, &format!("voter-{n}")));
         let outcomes = acme.send_lines(votes.collect::<Vec<_>>().join("\n")).await;
-        let told = |what: &str| {
+        let reply = |what: &str| {
             let outcome = outcomes.iter().filter(|line| line["outcome"] == what);
             outcome.count() as u64
         };
-        let (counted, refused) = (told("counted"), told("refused"));
+        let (counted, refused) = (reply("counted"), reply("refused"));
         assert!(counted > 0 && refused > 0, "{counted} and {refused}");
         assert_eq!(counted + refused, 160_000);
         for number in 1..=SHARDS {
@@ -359,8 +359,8 @@ fn a_read_only_disk_keeps_one_shard_away_until_it_can_be_written() {
         trouble.run.shared.history.record_restart();
         let restarted = trouble.run.world.restart(Duration::ZERO).await;
         assert!(restarted.is_err(), "the instance must not be ready at once");
-        let told = trouble.wait_until_unready().await;
-        assert!(told.contains("Read-only"), "{told}");
+        let reply = trouble.wait_until_unready().await;
+        assert!(reply.contains("Read-only"), "{reply}");
         trouble.assert_nothing_is_acknowledged().await;
         trouble.assert_others_can_vote().await;
         mount(&["-o", "remount,bind,rw"], &trouble.shard.0);
@@ -382,8 +382,8 @@ fn a_failed_sync_acknowledges_nothing() {
         for killed in [false, true] {
             trouble.run.await_votes().await;
             std::fs::write(&switch, "").unwrap();
-            let told = trouble.wait_until_unready().await;
-            assert!(told.contains("the sync failed"), "{told}");
+            let reply = trouble.wait_until_unready().await;
+            assert!(reply.contains("the sync failed"), "{reply}");
             trouble.assert_nothing_is_acknowledged().await;
             trouble.assert_others_can_vote().await;
             if killed {

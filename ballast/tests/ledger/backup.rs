@@ -189,8 +189,8 @@ async fn an_old_registry_under_newer_shards_accepts_no_votes_and_is_reported() {
     bring_registry(&data, &old);
     it = it.restart().await;
     let ahead = async |it: &Instance| {
-        let told = it.route("GET", "/metrics").send().await.text;
-        let line = told
+        let reply = it.route("GET", "/metrics").send().await.text;
+        let line = reply
             .lines()
             .find(|line| line.starts_with("ballast_epochs_ahead_total "));
         line.unwrap()
@@ -280,15 +280,15 @@ async fn damaged_and_newer_directories_are_refused() {
     };
     let empty = tempfile::tempdir().unwrap();
     for verb in ["inspect", "verify"] {
-        let told = refused(&["shard", verb], &[empty.path()]).await;
-        assert!(told.contains("no shard files here"), "{told}");
+        let reply = refused(&["shard", verb], &[empty.path()]).await;
+        assert!(reply.contains("no shard files here"), "{reply}");
     }
     let it = Instance::start().await;
     let data = it.home().join("data");
     std::fs::write(data.join("format"), "999\n").unwrap();
     let backup = empty.path().join("backup");
-    let told = refused(&["backup", "create", "--data-dir"], &[&data, &backup]).await;
-    assert!(told.contains("format 999"), "{told}");
+    let reply = refused(&["backup", "create", "--data-dir"], &[&data, &backup]).await;
+    assert!(reply.contains("format 999"), "{reply}");
     assert!(!backup.exists());
 }
 

@@ -227,7 +227,7 @@ async fn live_updates_keep_focus_and_typed_text() {
     {
         browser.navigate(&format!("{}/console", it.router)).await;
         let run = format!("{IN_FOCUS} const it = {focused}; it?.focus(); return it && said();");
-        let focus = eventually("what is given the focus", async || {
+        let focus = eventually("the focused element", async || {
             let focus = browser.script(&run, json!([])).await;
             (!focus.is_null()).then_some(focus)
         })
@@ -275,14 +275,14 @@ async fn live_updates_keep_focus_and_typed_text() {
     it.act(&format!("/migrations/{id}/resume")).await;
     it.act(&format!("/migrations/{id}/complete")).await;
     browser.wait_for_text("completed").await;
-    eventually("the end of the verbs", async || {
+    eventually("the end of the commands", async || {
         let run = "return document.querySelectorAll('#move-verbs form').length";
         (browser.script(run, json!([])).await == 0).then_some(())
     })
     .await;
     let run = "return document.querySelector('#move-history details').open";
     assert_eq!(browser.script(run, json!([])).await, true);
-    assert_no_console_errors(&browser, "what is looked at").await;
+    assert_no_console_errors(&browser, "the page in use").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

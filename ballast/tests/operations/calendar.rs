@@ -81,7 +81,7 @@ async fn cli(it: &Instance, args: &[&str]) -> crate::support::ProcessExit {
 }
 
 async fn wait_until_moved(it: &Instance, id: &str) {
-    within(PATIENCE, "the move is made", async || {
+    within(PATIENCE, "the migration", async || {
         let now = it.get(&format!("/migrations/{id}")).await;
         (now["status"] == "completed").then_some(())
     })

@@ -295,8 +295,8 @@ async fn a_share_link_shows_results_and_nothing_else() {
     let shown = browser.get(&poll_page).await.expect(200).text;
     assert!(!shown.contains("/remove"), "{shown}");
     let events = it.all("/events?kind=share").await;
-    let told: Vec<_> = events.iter().map(|event| text(&event["action"])).collect();
-    assert_eq!(told, ["share.remove", "share.create"]);
+    let reply: Vec<_> = events.iter().map(|event| text(&event["action"])).collect();
+    assert_eq!(reply, ["share.remove", "share.create"]);
     assert_eq!(events[0]["reason"], "the show is over");
     assert_eq!(events[1]["after"]["pollID"], poll.id.as_str());
     let path = format!("/console/polls/acme/{}/share", hidden.id);

@@ -126,8 +126,8 @@ async fn a_full_fleet_gets_a_shard_and_uses_it() {
 type ReceivedHooks = Arc<Mutex<Vec<Value>>>;
 
 async fn receive_hook(State(heard): State<ReceivedHooks>, body: String) {
-    let told = serde_json::from_str(&body).unwrap();
-    heard.lock().unwrap().push(told);
+    let reply = serde_json::from_str(&body).unwrap();
+    heard.lock().unwrap().push(reply);
 }
 
 #[tokio::test]
@@ -164,13 +164,15 @@ async fn operators_are_asked_for_shards_that_ballast_cannot_create() {
     assert_eq!(plan["status"], "running", "{plan}");
     assert_eq!(plan["shardsNeeded"]["region"], "far", "{plan}");
     assert_eq!(plan["shardsNeeded"]["count"], 1, "{plan}");
-    let told = eventually("somebody is told", async || {
+    let reply = eventually("the webhook", async || {
         let heard = heard.lock().unwrap();
-        let mut told = heard.iter();
-        told.find(|it| it["event"] == "plan.shards-needed").cloned()
+        let mut reply = heard.iter();
+        reply
+            .find(|it| it["event"] == "plan.shards-needed")
+            .cloned()
     })
     .await;
-    assert!(text(&told["text"]).contains("1 shard more"), "{told}");
+    assert!(text(&reply["text"]).contains("1 shard more"), "{reply}");
     let id = text(&plan["planID"]);
     let mut command = ballast();
     command.args(["plan", "show", &id, "--url", &it.admin]);

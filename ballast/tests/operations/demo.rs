@@ -25,16 +25,16 @@ async fn demo(args: &[&str]) -> crate::support::ProcessExit {
 async fn the_hotspot_loop_cures_the_flash_crowd_and_no_vote_is_lost() {
     let ended = demo(&["--json"]).await;
     assert_eq!(ended.code, Some(0), "{ended:?}");
-    let told: Value = serde_json::from_str(&ended.stdout).unwrap();
-    assert_eq!((&told["lost"], &told["doubled"]), (&0.into(), &0.into()));
-    assert_eq!(told["failedRequests"], 0, "{told}");
-    assert_eq!((&told["kills"], &told["moves"]), (&1.into(), &1.into()));
+    let reply: Value = serde_json::from_str(&ended.stdout).unwrap();
+    assert_eq!((&reply["lost"], &reply["doubled"]), (&0.into(), &0.into()));
+    assert_eq!(reply["failedRequests"], 0, "{reply}");
+    assert_eq!((&reply["kills"], &reply["moves"]), (&1.into(), &1.into()));
     // No migration was started by hand.
-    assert_eq!(told["movedBy"], "hotspots", "{told}");
-    assert_eq!(told["verdict"], "helped", "{told}");
-    assert!(told["hotspot"].as_str().unwrap().starts_with("hot-"));
-    let fill = |name: &str| told[name].as_u64().unwrap();
-    assert!(fill("fillBefore") > fill("fillAfter"), "{told}");
+    assert_eq!(reply["movedBy"], "hotspots", "{reply}");
+    assert_eq!(reply["verdict"], "helped", "{reply}");
+    assert!(reply["hotspot"].as_str().unwrap().starts_with("hot-"));
+    let fill = |name: &str| reply[name].as_u64().unwrap();
+    assert!(fill("fillBefore") > fill("fillAfter"), "{reply}");
 }
 
 /// Like a terminal, sends Ctrl-C to the whole process group.
@@ -48,8 +48,8 @@ async fn an_interrupted_demo_counts_votes_and_cleans_up() {
     command.env("TMPDIR", temporary.path()).process_group(0);
     let mut process = Process::spawn(&mut command);
     crate::support::within(PATIENCE, "people who vote", async || {
-        let told = process.stdout() + &process.stderr();
-        told.contains("on six shards").then_some(())
+        let reply = process.stdout() + &process.stderr();
+        reply.contains("on six shards").then_some(())
     })
     .await;
     process.signal_group("INT");
@@ -68,7 +68,7 @@ async fn an_occupied_port_is_reported() {
     command.args(["demo", "--headless", "--listen", &address]);
     let ended = Process::spawn(&mut command).wait_for_end().await;
     assert_ne!(ended.code, Some(0), "{ended:?}");
-    let told = &ended.stderr;
-    assert!(told.contains("cannot listen on"), "{ended:?}");
-    assert!(!told.contains("\"detail\""), "{ended:?}");
+    let reply = &ended.stderr;
+    assert!(reply.contains("cannot listen on"), "{ended:?}");
+    assert!(!reply.contains("\"detail\""), "{ended:?}");
 }

@@ -73,8 +73,8 @@ async fn wait_until_printed(process: &Process, what: &str) {
 async fn a_workflow_is_deployed_started_and_read() {
     let it = Instance::start().await;
     write(&it, "choosing.asl.json", &choosing());
-    let told = good(run(&it, &["workflow", "deploy", "choosing.asl.json"]).await);
-    assert!(told.contains("deployed workflow choosing"), "{told}");
+    let reply = good(run(&it, &["workflow", "deploy", "choosing.asl.json"]).await);
+    assert!(reply.contains("deployed workflow choosing"), "{reply}");
     let list = good(run(&it, &["workflow", "list"]).await);
     let line = |name: &str| list.lines().find(|line| line.starts_with(name)).unwrap();
     assert!(line("choosing").contains("yes"), "{list}");
@@ -92,8 +92,8 @@ async fn a_workflow_is_deployed_started_and_read() {
     ] {
         let refused = run(&it, &verb).await;
         assert_eq!(refused.code, Some(1), "{refused:?}");
-        let told = "/: expected an object";
-        assert!(refused.stderr.contains(told), "{refused:?}");
+        let reply = "/: expected an object";
+        assert!(refused.stderr.contains(reply), "{refused:?}");
     }
 
     let start = ["execution", "start", "choosing", "--name", "one"];
@@ -239,8 +239,8 @@ async fn an_execution_is_watched_paused_and_signalled() {
     let mut documents = Process::spawn(&mut command(&it, &json));
     wait_until_printed(&documents, "awaitingCallback").await;
     let cancel = ["execution", "cancel", "approving:c", "--cause", "a mistake"];
-    let told = good(run(&it, &cancel).await);
-    assert!(told.contains("ABORTED"), "{told}");
+    let reply = good(run(&it, &cancel).await);
+    assert!(reply.contains("ABORTED"), "{reply}");
     let ended = documents.wait_for_end().await;
     assert_eq!(ended.code, Some(1), "{ended:?}");
     assert_eq!(

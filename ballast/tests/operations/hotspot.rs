@@ -112,8 +112,8 @@ async fn a_key_that_overloads_its_shard_is_throttled_and_informed() {
         shown["throttle"]["callsPerSecond"].as_u64().unwrap() >= 1,
         "{shown}"
     );
-    let told = cli(&it, &["key", "show", &id]).await;
-    assert!(told.stdout.contains("calls/s until"), "{told:?}");
+    let reply = cli(&it, &["key", "show", &id]).await;
+    assert!(reply.stdout.contains("calls/s until"), "{reply:?}");
     let plan = first(&it, "/plans").await.unwrap();
     assert_eq!(plan["does"], "throttle", "{plan}");
 }
@@ -227,7 +227,7 @@ async fn in_propose_mode_plans_wait_for_approval() {
         .send()
         .await
         .expect_error(409, "wrong-phase");
-    within(PATIENCE, "the word that was said", async || {
+    within(PATIENCE, "the rejection", async || {
         let hotspot = first(&it, "/hotspots?open=true").await?;
         let why = hotspot["whyNot"]["because"].as_str()?.to_owned();
         why.contains(&format!("rejected {id}: not now"))
@@ -318,9 +318,9 @@ async fn in_observe_mode_hotspots_are_only_reported() {
     // Simulations do not move tenants that must not move.
     let drained = async || {
         let change = format!("drain={shard}");
-        let told = cli(&it, &["simulate", "--change", &change, "--json"]).await;
-        let told: Value = serde_json::from_str(&told.stdout).unwrap();
-        let moves = told["answer"]["plan"]["moves"].as_array().unwrap().iter();
+        let reply = cli(&it, &["simulate", "--change", &change, "--json"]).await;
+        let reply: Value = serde_json::from_str(&reply.stdout).unwrap();
+        let moves = reply["answer"]["plan"]["moves"].as_array().unwrap().iter();
         let moved = moves.map(|it| text(&it["tenantID"]));
         moved.collect::<std::collections::BTreeSet<_>>()
     };
@@ -352,7 +352,7 @@ async fn invalid_rules_are_refused_and_the_old_ones_stay() {
     );
     it.process().signal("HUP");
     let process = it.process();
-    eventually("a word about it", async || {
+    eventually("the log line", async || {
         process
             .stderr()
             .contains("did you mean shard.votes?")

@@ -99,8 +99,8 @@ async fn an_admin_gives_up_a_lost_target_and_the_loss_is_reported() {
     it.kill9();
     std::fs::rename(&aside, &disk).unwrap();
     it = it.restart_dying_at(None).await;
-    let is_told = |found: &Value| found["leftBehind"] == "kept";
-    show_migration(&it, &id, "it is told", is_told).await;
+    let is_kept = |found: &Value| found["leftBehind"] == "kept";
+    show_migration(&it, &id, "the copy is kept", is_kept).await;
     let call = it.call("POST", "/tenants/acme/move");
     let refused = call.json(&json!({ "toShardID": to })).send().await;
     refused.expect_error(409, "move-refused");

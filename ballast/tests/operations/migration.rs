@@ -59,8 +59,8 @@ async fn moved(it: &Instance, tenant: &str, body: Value) -> String {
 /// Waits until a migration has ended, and returns it.
 async fn over(it: &Instance, id: &str) -> Value {
     let watch = it.call("GET", &format!("/migrations/{id}/watch"));
-    let told = watch.send().await;
-    assert!(told.text.contains("event: end"), "{}", told.text);
+    let reply = watch.send().await;
+    assert!(reply.text.contains("event: end"), "{}", reply.text);
     it.get(&format!("/migrations/{id}")).await
 }
 
@@ -366,8 +366,8 @@ async fn a_migration_is_managed_from_the_command_line() {
     assert_eq!(back.code, Some(0), "{back:?}");
     let watched = watch.wait_for_end().await;
     assert_eq!(watched.code, Some(1), "{watched:?}");
-    for told in ["pause ", "is reversed", "certificate of"] {
-        assert!(watched.stdout.contains(told), "{told}: {watched:?}");
+    for reply in ["pause ", "is reversed", "certificate of"] {
+        assert!(watched.stdout.contains(reply), "{reply}: {watched:?}");
     }
     assert_eq!(find_shard(&it, "acme").await, to);
     let shown = run(&it, &["tenant", "show", "acme"]).await;
@@ -382,7 +382,7 @@ async fn a_watch_and_a_migration_survive_kill_9() {
     let id = moved(&it, "acme", json!({"toShardID": to, "windowMs": 4_000})).await;
     reaches(&it, &id, "MonitorDualRead").await;
     let mut watch = Process::spawn(&mut command(&it, &["migration", "watch", &id]));
-    eventually("it is watched", async || {
+    eventually("the watch's first line", async || {
         watch.stdout().contains("phase: window").then_some(())
     })
     .await;
@@ -530,13 +530,13 @@ async fn a_shard_is_drained_and_a_drain_is_cancelled() {
     let due = it.get("/rebalance").await["plan"]["totals"]["moves"]
         .as_u64()
         .unwrap();
-    assert!(due > 0, "somebody belongs there");
+    assert!(due > 0, "no tenant belongs there");
     let shown = run(&it, &["rebalance"]).await;
     assert!(shown.stdout.contains("plan:"), "{shown:?}");
     let begin = ["rebalance", "--yes", "--window", "sync:1s", "--json"];
     let begun = run(&it, &begin).await;
     assert_eq!(begun.code, Some(0), "{begun:?}");
-    eventually("all are where they belong", async || {
+    eventually("no drift", async || {
         let body = it.get("/rebalance").await;
         let left = body["plan"]["totals"]["moves"] == 0;
         (left && body["planID"].is_null()).then_some(())

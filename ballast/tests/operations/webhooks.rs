@@ -14,7 +14,7 @@ const SECRET: &str = "a secret that is long enough";
 
 /// The accepted and the refused webhooks.
 struct HookReceiver {
-    told: Vec<(String, Value)>,
+    reply: Vec<(String, Value)>,
     refused: usize,
     /// How many webhooks are accepted before all are refused.
     takes: usize,
@@ -24,9 +24,9 @@ struct HookReceiver {
 
 impl HookReceiver {
     fn taking(takes: usize) -> SharedReceiver {
-        let (told, refused, takes_all) = (Vec::new(), 0, false);
+        let (reply, refused, takes_all) = (Vec::new(), 0, false);
         Arc::new(Mutex::new(Self {
-            told,
+            reply,
             refused,
             takes,
             takes_all,
@@ -55,13 +55,13 @@ async fn receive_hook(
     let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes());
     hmac::verify(&key, format!("{time}.{body}").as_bytes(), &bytes).unwrap();
     let mut heard = heard.lock().unwrap();
-    if heard.told.len() >= heard.takes && !heard.takes_all {
+    if heard.reply.len() >= heard.takes && !heard.takes_all {
         heard.refused += 1;
         return StatusCode::INTERNAL_SERVER_ERROR;
     }
     let number = header("ballast-event");
     heard
-        .told
+        .reply
         .push((number, serde_json::from_str(&body).unwrap()));
     StatusCode::OK
 }
@@ -107,7 +107,7 @@ async fn moved(it: &Instance, tenant: &str) -> [String; 2] {
 }
 
 fn received_hooks(heard: &SharedReceiver) -> Vec<(String, Value)> {
-    heard.lock().unwrap().told.clone()
+    heard.lock().unwrap().reply.clone()
 }
 
 #[tokio::test]
@@ -121,7 +121,7 @@ async fn webhooks_are_retried_until_accepted() {
     })
     .await;
     heard.lock().unwrap().takes_all = true;
-    let first = eventually("the move is told", async || {
+    let first = eventually("the first webhook", async || {
         received_hooks(&heard).first().cloned()
     })
     .await;
@@ -132,9 +132,9 @@ async fn webhooks_are_retried_until_accepted() {
     it.kill9();
     let it = it.restart().await;
     let [_, to] = moved(&it, "acme").await;
-    eventually("the second move is told", async || {
-        let told = received_hooks(&heard);
-        let last = told.last()?;
+    eventually("the second webhook", async || {
+        let reply = received_hooks(&heard);
+        let last = reply.last()?;
         (last.1["record"]["toShardID"] == to.as_str()).then_some(())
     })
     .await;
@@ -161,14 +161,14 @@ async fn accepted_webhooks_are_not_repeated_after_a_kill() {
     it.kill9();
     heard.lock().unwrap().takes_all = true;
     let _it = it.restart().await;
-    let told = eventually("all are told", async || {
-        Some(received_hooks(&heard)).filter(|told| told.len() >= tenants.len())
+    let reply = eventually("all webhooks", async || {
+        Some(received_hooks(&heard)).filter(|reply| reply.len() >= tenants.len())
     })
     .await;
-    let mut names: Vec<_> = told
+    let mut names: Vec<_> = reply
         .iter()
         .map(|(_, it)| text(&it["record"]["tenantID"]))
         .collect();
     names.sort();
-    assert_eq!(names, tenants, "each once: {told:?}");
+    assert_eq!(names, tenants, "each once: {reply:?}");
 }

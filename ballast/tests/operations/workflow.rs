@@ -53,8 +53,8 @@ async fn a_definition_is_checked_and_its_problems_are_listed() {
     assert!(known.stdout.contains("move-tenant: valid"), "{known:?}");
     let gone = run(&["workflow", "check", "not-there.json"]).await;
     assert_eq!(gone.code, Some(1), "{gone:?}");
-    for told in ["No definition to check", "not-there.json", "next:"] {
-        assert!(gone.stderr.contains(told), "{told}: {}", gone.stderr);
+    for reply in ["No definition to check", "not-there.json", "next:"] {
+        assert!(gone.stderr.contains(reply), "{reply}: {}", gone.stderr);
     }
     let gone = run(&["workflow", "check", "not-there.json", "--json"]).await;
     let answer: Value = serde_json::from_str(&gone.stdout).unwrap();
@@ -112,9 +112,9 @@ async fn usage_marks_only_required_arguments_as_required() {
     let mut command = ballast();
     command.args(["workflow", "check"]);
     command.env("BALLAST_URL", "http://127.0.0.1:1/admin/v1");
-    let told = Process::spawn(&mut command).wait_for_end().await.stderr;
+    let reply = Process::spawn(&mut command).wait_for_end().await.stderr;
     let usage = "Usage: ballast workflow check [OPTIONS] <NAME|FILE>";
-    assert!(told.contains(usage), "{told}");
+    assert!(reply.contains(usage), "{reply}");
 }
 
 #[tokio::test]

@@ -40,7 +40,7 @@ async fn ask(it: &Instance, id: &str, verb: &str, body: &Value) -> HttpAnswer {
 
 /// Waits until an execution meets a condition.
 async fn until(it: &Instance, id: &str, such: impl Fn(&Value) -> bool) -> Value {
-    eventually("the execution stands so", async || {
+    eventually("the expected state", async || {
         let now = it.get(&format!("/executions/{id}")).await;
         such(&now).then_some(now)
     })
@@ -118,16 +118,16 @@ async fn invalid_workflows_and_commands_are_refused_without_effect() {
         it.call("PUT", &path).json(&body).send()
     };
     let broken = json!({"StartAt": "A", "States": {"A": {"Type": "Pass", "Next": "B"}}});
-    let told = put("broken", broken)
+    let reply = put("broken", broken)
         .await
         .expect_error(422, "invalid-definition");
-    assert_eq!(told["errors"][0]["pointer"], "/States/A/Next", "{told}");
+    assert_eq!(reply["errors"][0]["pointer"], "/States/A/Next", "{reply}");
     let strange = json!({"StartAt": "A", "States": {
         "A": {"Type": "Task", "Resource": "nobody:does", "End": true}}});
-    let told = put("strange", strange)
+    let reply = put("strange", strange)
         .await
         .expect_error(422, "no-handler");
-    assert!(text(&told["detail"]).contains("nobody:does"), "{told}");
+    assert!(text(&reply["detail"]).contains("nobody:does"), "{reply}");
     let own = put("move-tenant", passing()).await;
     own.expect_error(409, "workflow-built-in");
     put("no%20name", passing())
@@ -137,14 +137,14 @@ async fn invalid_workflows_and_commands_are_refused_without_effect() {
     list.await.expect_error(422, "invalid-field");
 
     let unknown = start(&it, &json!({"workflow": "tral"})).await;
-    let told = unknown.expect_error(404, "workflow-not-found");
-    assert!(text(&told["detail"]).contains("did you mean \"trial\"?"));
+    let reply = unknown.expect_error(404, "workflow-not-found");
+    assert!(text(&reply["detail"]).contains("did you mean \"trial\"?"));
     let large = json!({"workflow": "trial", "input": "x".repeat(300_000)});
-    let told = start(&it, &large).await.expect_error(422, "invalid-field");
-    assert_eq!(told["errors"][0]["pointer"], "/input");
+    let reply = start(&it, &large).await.expect_error(422, "invalid-field");
+    assert_eq!(reply["errors"][0]["pointer"], "/input");
     let named = start(&it, &json!({"workflow": "trial", "name": "a b"})).await;
-    let told = named.expect_error(422, "invalid-field");
-    assert_eq!(told["errors"][0]["pointer"], "/name");
+    let reply = named.expect_error(422, "invalid-field");
+    assert_eq!(reply["errors"][0]["pointer"], "/name");
     for (path, code) in [
         ("/workflows/none", "workflow-not-found"),
         ("/executions/trial:none", "execution-not-found"),
@@ -184,8 +184,8 @@ async fn an_approval_is_given_by_a_signal() {
         &json!({"state": "Tell", "output": 1}),
     )
     .await;
-    let told = wrong.expect_error(409, "nothing-waits");
-    assert!(text(&told["detail"]).contains("Ask"), "{told}");
+    let reply = wrong.expect_error(409, "nothing-waits");
+    assert!(text(&reply["detail"]).contains("Ask"), "{reply}");
     for bad in [json!({}), json!({"output": 1, "error": "E"})] {
         let answer = ask(&it, "approving:yes", "signal", &bad).await;
         answer.expect_error(422, "invalid-field");
@@ -227,8 +227,8 @@ async fn an_execution_is_paused_resumed_and_cancelled() {
     let body = json!({"workflow": "working", "name": "long",
         "input": {"seconds": 60, "units": 600, "unit": "rows", "note": "copying"}});
     start(&it, &body).await.expect(201);
-    let told = until(&it, "working:long", |now| now["progress"] != json!([])).await;
-    let progress = &told["progress"][0];
+    let reply = until(&it, "working:long", |now| now["progress"] != json!([])).await;
+    let progress = &reply["progress"][0];
     assert_eq!(progress["state"], "Work");
     assert_eq!(
         (&progress["total"], &progress["unit"]),
@@ -376,9 +376,9 @@ async fn external_tasks_send_heartbeats() {
     ask(&it, "approving:one", "heartbeat", &sign)
         .await
         .expect(200);
-    let told = until(&it, "approving:one", |now| now["progress"] != json!([])).await;
-    assert_eq!(told["progress"][0]["done"], 3);
-    assert_eq!(told["progress"][0]["note"], "reading");
+    let reply = until(&it, "approving:one", |now| now["progress"] != json!([])).await;
+    assert_eq!(reply["progress"][0]["done"], 3);
+    assert_eq!(reply["progress"][0]["note"], "reading");
     let strange = json!({"state": "Nowhere"});
     let refused = ask(&it, "approving:one", "heartbeat", &strange).await;
     refused.expect_error(409, "nothing-waits");

@@ -35,7 +35,7 @@ fn the_error_table_matches_the_catalogue() {
 fn is_current(path: &str, text: &str) {
     let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(path);
     if std::env::var_os("UPDATE_DOCS").is_some() {
-        std::fs::write(&file, text).unwrap();
+        std::fs::write(&file, text).expect("write a generated document");
     }
     let found = std::fs::read_to_string(&file).unwrap_or_default();
     assert_eq!(

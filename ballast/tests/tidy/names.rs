@@ -25,7 +25,17 @@ const RETIRED_FUNCTIONS: [&str; 14] = [
 
 /// Words that this project used in a private sense, with the number of lines that still have them.
 /// The number may only fall.
-const RETIRED_WORDS: [(&str, usize); 0] = [];
+const RETIRED_WORDS: [(&str, usize); 9] = [
+    ("anybody", 0),
+    ("at the longest", 0),
+    ("by now", 0),
+    ("for ever", 0),
+    ("nobody", 0),
+    ("taken for", 0),
+    ("told", 0),
+    ("watchman", 0),
+    ("whoever", 0),
+];
 
 /// Files that may contain retired words: the history, and this list.
 const EXEMPT: [&str; 3] = ["CHANGELOG.md", "docs/adr/", "ballast/tests/tidy/names.rs"];

@@ -68,8 +68,10 @@ fn test_binaries_are_few() {
 }
 
 fn is_product(path: &str) -> bool {
-    let is_test =
-        path.contains("/tests/") || path.ends_with("tests.rs") || path.contains("/testing");
+    let is_test = path.ends_with("tests.rs")
+        || ["/tests/", "/testing", "/conformance/", "/examples/"]
+            .iter()
+            .any(|part| path.contains(part));
     !is_test && !DEVELOPMENT.iter().any(|room| path.starts_with(room))
 }
 

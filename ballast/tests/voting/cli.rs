@@ -218,12 +218,12 @@ fn a_key_is_managed_from_the_command_line() {
         .unwrap()
         .write_all(secret.as_bytes())
         .unwrap();
-    let told = finished(child.wait_with_output().unwrap());
-    assert_eq!(told.exit, 0, "{}", told.err);
+    let reply = finished(child.wait_with_output().unwrap());
+    assert_eq!(reply.exit, 0, "{}", reply.err);
     assert!(
-        told.out.contains("a key of acme, and it works"),
+        reply.out.contains("a key of acme, and it works"),
         "{}",
-        told.out
+        reply.out
     );
     it.run_ok(&["key", "revoke", id]);
     let gone = it.run(&["key", "identify", made["key"].as_str().unwrap()]);
@@ -239,8 +239,8 @@ fn placement_is_explained_and_previewed() {
     for n in 0..30 {
         it.run_ok(&["tenant", "create", &format!("tenant-{n}")]);
     }
-    let told = it.run_ok(&["placement", "explain", "tenant-1"]);
-    assert!(told.out.contains("and belongs there"), "{}", told.out);
+    let reply = it.run_ok(&["placement", "explain", "tenant-1"]);
+    assert!(reply.out.contains("and belongs there"), "{}", reply.out);
     let body = it
         .run_ok(&["placement", "explain", "tenant-1", "--json"])
         .json();

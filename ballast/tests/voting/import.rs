@@ -19,8 +19,8 @@ fn poll(it: &Instance, key: &str, args: &[&str]) -> Output {
 }
 
 fn json(output: &Output) -> Value {
-    let told = String::from_utf8_lossy(&output.stderr);
-    serde_json::from_slice(&output.stdout).unwrap_or_else(|bad| panic!("{bad}: {told}"))
+    let reply = String::from_utf8_lossy(&output.stderr);
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|bad| panic!("{bad}: {reply}"))
 }
 
 fn write_file(it: &Instance, name: &str, text: &str) {

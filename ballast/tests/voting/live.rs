@@ -24,7 +24,7 @@ async fn results_are_fresh_and_known_ones_are_not_sent_again() {
     let now = read().header("if-none-match", &tag).send().await;
     assert_eq!(now.expect(200)["total"], 1, "what was read through is kept");
     app.vote(&poll, 0, "bob").await.expect(200);
-    eventually("the view hears of it", async || {
+    eventually("the live view", async || {
         let results = read().send().await.expect(200);
         (results["total"] == 2).then_some(())
     })
@@ -173,7 +173,7 @@ async fn the_number_of_viewers_is_limited() {
     refused.expect_error(503, "busy");
     assert!(watching.iter().all(|watcher| watcher.status == 200));
     watching.clear();
-    eventually("places are given back", async || {
+    eventually("a free viewer slot", async || {
         (app.watch(&poll, None).await.status == 200).then_some(())
     })
     .await;

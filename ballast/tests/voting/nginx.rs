@@ -136,11 +136,11 @@ async fn echo() -> SocketAddr {
             "/broken" => StatusCode::INTERNAL_SERVER_ERROR,
             _ => StatusCode::OK,
         };
-        let told = json!({
+        let reply = json!({
             "method": method.as_str(), "uri": uri.to_string(), "headers": headers,
             "body": String::from_utf8_lossy(&body),
         });
-        (status, Json(told))
+        (status, Json(reply))
     }
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -150,8 +150,8 @@ async fn echo() -> SocketAddr {
 }
 
 /// All values of a header in the request that the service received.
-fn header_values<'a>(told: &'a Value, name: &str) -> Vec<&'a str> {
-    let headers = told["headers"].as_array().unwrap();
+fn header_values<'a>(reply: &'a Value, name: &str) -> Vec<&'a str> {
+    let headers = reply["headers"].as_array().unwrap();
     headers
         .iter()
         .filter(|header| header[0] == name)
@@ -184,17 +184,17 @@ async fn a_valid_key_passes_with_its_route_and_forged_headers_do_not() {
     let query = query.header("x-forwarded-uri", "/?api_key=forged");
     let calls = [(header, "POST"), (bearer, "GET"), (query, "DELETE")];
     for (call, method) in calls {
-        let told = call.send().await.expect(200);
-        assert_eq!(told["method"], method);
+        let reply = call.send().await.expect(200);
+        assert_eq!(reply["method"], method);
         for (name, value) in place {
-            assert_eq!(header_values(&told, name), [value], "{method} {name}");
+            assert_eq!(header_values(&reply, name), [value], "{method} {name}");
         }
         assert!(
-            header_values(&told, "ballast-also-on").is_empty(),
+            header_values(&reply, "ballast-also-on").is_empty(),
             "{method}"
         );
         let body = if method == "POST" { "a ballot" } else { "" };
-        assert_eq!(told["body"], body);
+        assert_eq!(reply["body"], body);
     }
     let head = proxied.call("HEAD", "/").header("x-api-key", &key);
     assert_eq!(head.send().await.status, 200);

@@ -89,7 +89,11 @@ async fn the_preview_of_a_fifth_shard_matches_the_placement_afterwards() {
 
     it.create("/shards", &change["add"]).await;
     assert_eq!(moves(&it, None).await, preview);
-    assert_eq!(homes(&it).await, before, "nobody moves by itself");
+    assert_eq!(
+        homes(&it).await,
+        before,
+        "no tenant moves without a command"
+    );
     let due: BTreeMap<_, _> = preview.iter().map(|(tenant, _, to)| (tenant, to)).collect();
     for number in (0..TENANTS).step_by(200) {
         let tenant = format!("t-{number}");
@@ -129,25 +133,25 @@ async fn explanations_hold_when_tried() {
     for number in 0..20 {
         let tenant = format!("t-{number}");
         it.tenant(&tenant).await;
-        let told = it
+        let reply = it
             .get(&format!("/tenants/{tenant}/placement/explain"))
             .await;
-        assert_eq!(told["shardID"], told["preferredShardID"]);
-        assert_explains_every_shard(&told);
-        let ways = told["wouldMove"].as_array().unwrap();
-        assert!(ways.len() >= 4, "{told}");
+        assert_eq!(reply["shardID"], reply["preferredShardID"]);
+        assert_explains_every_shard(&reply);
+        let ways = reply["wouldMove"].as_array().unwrap();
+        assert!(ways.len() >= 4, "{reply}");
         for way in ways {
-            tried(&it, &tenant, way, &told).await;
+            tried(&it, &tenant, way, &reply).await;
         }
         let after = it
             .get(&format!("/tenants/{tenant}/placement/explain"))
             .await;
-        assert_eq!(after, told, "all is as before");
+        assert_eq!(after, reply, "all is as before");
     }
 }
 
-fn assert_explains_every_shard(told: &Value) {
-    let shards = told["shards"].as_array().unwrap();
+fn assert_explains_every_shard(reply: &Value) {
+    let shards = reply["shards"].as_array().unwrap();
     let mut names: Vec<_> = shards.iter().map(|shard| text(&shard["shardID"])).collect();
     let score = |shard: &Value| shard["score"].as_f64().unwrap();
     let open = |shard: &&Value| shard["vetoes"].as_array().unwrap().is_empty();
@@ -156,15 +160,15 @@ fn assert_explains_every_shard(told: &Value) {
         .filter(open)
         .max_by(|one, two| score(one).total_cmp(&score(two)))
         .unwrap();
-    assert_eq!(best["shardID"], told["preferredShardID"]);
+    assert_eq!(best["shardID"], reply["preferredShardID"]);
     let second = shards
         .iter()
         .filter(open)
         .filter(|shard| shard["shardID"] != best["shardID"])
         .map(score)
         .fold(0.0, f64::max);
-    let margin = told["margin"].as_f64().unwrap();
-    assert!((margin - (score(best) - second)).abs() < 1e-9, "{told}");
+    let margin = reply["margin"].as_f64().unwrap();
+    assert!((margin - (score(best) - second)).abs() < 1e-9, "{reply}");
     names.sort();
     assert_eq!(
         names,
@@ -178,10 +182,10 @@ fn assert_explains_every_shard(told: &Value) {
 }
 
 /// Makes the change, reads the placement, and undoes the change.
-async fn tried(it: &Instance, tenant: &str, way: &Value, told: &Value) {
+async fn tried(it: &Instance, tenant: &str, way: &Value, reply: &Value) {
     let shard = text(&way["shardID"]);
     let path = format!("/shards/{shard}");
-    let was = told["shards"]
+    let was = reply["shards"]
         .as_array()
         .unwrap()
         .iter()
@@ -191,7 +195,7 @@ async fn tried(it: &Instance, tenant: &str, way: &Value, told: &Value) {
     it.patch(&path, &json!({ &field: way["to"] })).await;
     let placement = it.get(&format!("/tenants/{tenant}/placement")).await;
     assert_eq!(placement["preferredShardID"], way["toShardID"], "{way}");
-    assert_ne!(placement["preferredShardID"], told["preferredShardID"]);
+    assert_ne!(placement["preferredShardID"], reply["preferredShardID"]);
     it.patch(&path, &json!({ &field: was[&field] })).await;
 }
 
@@ -214,8 +218,8 @@ async fn a_pin_decides_and_unpinning_undoes_it() {
     assert_eq!(text(&pinned["shardID"]), home);
     assert_eq!(text(&pinned["preferredShardID"]), other);
     assert_eq!(pinned["pin"]["reason"], "near its users");
-    let told = it.get("/tenants/acme/placement/explain").await;
-    let ways = told["wouldMove"].as_array().unwrap();
+    let reply = it.get("/tenants/acme/placement/explain").await;
+    let ways = reply["wouldMove"].as_array().unwrap();
     assert_eq!(ways[0]["change"], "none");
     assert_eq!(ways[0]["toShardID"], json!(other));
     assert_eq!(ways[1]["change"], "unpin");
@@ -318,7 +322,7 @@ async fn a_busy_shard_gets_fewer_tenants_and_keeps_its_own() {
         let over = made["slices"][0]["passedOver"].as_array();
         passed_over += usize::from(over.is_some_and(|over| over.contains(&json!("shard-1"))));
     }
-    assert!(passed_over > 0, "nobody preferred another shard");
+    assert!(passed_over > 0, "no tenant preferred another shard");
     assert!(it.slices_per_shard().await["shard-1"] <= 10);
     assert_eq!(it.get("/placement/drift").await["items"], json!([]));
     // Calm again: tenants that were placed elsewhere are not due to move there.
@@ -381,8 +385,8 @@ async fn a_secondary_region_is_used_only_when_home_has_no_room() {
         .call("POST", "/tenants")
         .json(&json!({ "tenantID": "strict" }));
     strict.send().await.expect_error(409, "no-eligible-shard");
-    let told = it.get("/tenants/away/placement/explain").await;
-    let far = &told["shards"][0];
+    let reply = it.get("/tenants/away/placement/explain").await;
+    let far = &reply["shards"][0];
     assert_eq!(
         (&far["shardID"], &far["secondary"]),
         (&json!("far-1"), &json!(true))

@@ -56,7 +56,7 @@ async fn certificates_are_reloaded_on_sighup_and_on_change() {
     fs::write(home.path().join("cert.pem"), "nonsense").unwrap();
     it.process().signal("HUP");
     let process = it.process();
-    eventually("a word about it", async || {
+    eventually("the log line", async || {
         process
             .stderr()
             .contains("keeping the old one")
@@ -134,7 +134,7 @@ async fn sighup_reloads_settings_and_keeps_the_old_ones_if_invalid() {
     fs::write(&file, "[server]\ntrusted_proxy = [\"127.0.0.1\"]\n").unwrap();
     it.process().signal("HUP");
     let process = it.process();
-    eventually("a word about it", async || {
+    eventually("the log line", async || {
         process
             .stderr()
             .contains("keeping the old settings")
