@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 const PLACES: [&str; 10] = [
     "paced archiving:1",
     "archived polls",
-    "paced bringing:1",
+    "paced copying files:1",
     "brought files",
     "page Snapshot",
     "swapped Sealing",

@@ -52,7 +52,7 @@ const PLACES: [&str; 52] = [
     "swapped -back",
     "paced archiving",
     "archived polls",
-    "paced bringing",
+    "paced copying files",
     "brought files",
     "page Changes",
     "paged Changes",
@@ -84,7 +84,7 @@ const PLACES: [&str; 52] = [
 const RARE: [&str; 4] = [
     "paced archiving",
     "archived polls",
-    "paced bringing",
+    "paced copying files",
     "brought files",
 ];
 /// How long the process may take to reach a crash point.
