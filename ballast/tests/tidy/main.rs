@@ -5,6 +5,7 @@
 //! change nothing.
 
 #![allow(
+    clippy::expect_used,
     clippy::panic,
     reason = "a check fails by panicking, in its helpers too"
 )]

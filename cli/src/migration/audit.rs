@@ -191,7 +191,7 @@ fn describe_report(screen: &Screen, report: &AuditReport) -> String {
         "{}: {}; {} started, {} reversed, {} cut over (reversals included), {} cancelled",
         report.tenant_id,
         count_noun(changes, "change"),
-        count_noun(count(AuditedTransition::Claimed), "move"),
+        count_noun(count(AuditedTransition::Claimed), "migration"),
         count(AuditedTransition::Reversed),
         count(AuditedTransition::Committed),
         count(AuditedTransition::Aborted),

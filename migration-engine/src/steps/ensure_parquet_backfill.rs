@@ -64,7 +64,7 @@ pub(super) async fn run(
         Ok::<_, ArchiveError>(done)
     };
     let done = work.await;
-    let done = done.map_err(|error| pace.to_task_error(sides.archive_error(from, error)))?;
+    let done = done.map_err(|error| pace.into_task_error(sides.archive_error(from, error)))?;
     faults::crash_point("archived", "polls");
     Ok(json!({"polls": done.polls, "rows": done.rows, "bytes": done.bytes}))
 }

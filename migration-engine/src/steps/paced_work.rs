@@ -90,7 +90,7 @@ impl<'a> PacedWork<'a> {
     }
 
     /// Converts an error of the work to the workflow's error names.
-    pub(super) fn to_task_error(self, error: MigrationError) -> TaskError {
+    pub(super) fn into_task_error(self, error: MigrationError) -> TaskError {
         match (&error, self.ended) {
             (MigrationError::Archive { source, .. }, Some(ended))
                 if matches!(**source, ArchiveError::Stopped(_)) =>

@@ -456,7 +456,7 @@ impl RepairBeforeReturn<'_> {
             sealed: sealed.map(|proved| proved.source_digest.as_str()),
         };
         let found = with_heartbeats(context, judge.judge(&differing, copied, &mut pace)).await;
-        let found = found.map_err(|error| pace.to_task_error(error))?;
+        let found = found.map_err(|error| pace.into_task_error(error))?;
         self.act_on_verdict(&found, &sides).await
     }
 

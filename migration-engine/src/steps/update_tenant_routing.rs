@@ -161,7 +161,7 @@ pub(super) async fn catch_up(
     let mut pace =
         PacedWork::uninterruptible(steps, context, &sides.from, ProgressUnit::Bytes, note);
     let there = sides.ensure_all_files(&job.slice, &token, &mut pace).await;
-    there.map_err(|error| pace.to_task_error(error))?;
+    there.map_err(|error| pace.into_task_error(error))?;
     let until = steps.now_ms() + CATCH_UP_MS;
     report_progress(
         context,

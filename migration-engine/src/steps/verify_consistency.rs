@@ -57,7 +57,7 @@ pub(super) async fn run(
         note,
     );
     let files = sides.find_damaged_files(to, &job.slice, &mut pace).await;
-    let files = files.map_err(|error| pace.to_task_error(error))?;
+    let files = files.map_err(|error| pace.into_task_error(error))?;
     report_progress(context, 0, None, "", format!("reading {} back", to.0));
     let wrong = match with_heartbeats(context, find_rows_stored_wrong(&sides, &job)).await {
         Err(MigrationError::Shard {

@@ -116,7 +116,7 @@ impl CopyRun<'_> {
             PacedWork::interruptible(steps, input, context, from, ProgressUnit::Bytes, note);
         let slice = &self.job.slice;
         let brought = self.sides.copy_files(slice, &self.token, &mut pace).await;
-        copied.add_files(&brought.map_err(|error| pace.to_task_error(error))?);
+        copied.add_files(&brought.map_err(|error| pace.into_task_error(error))?);
         faults::crash_point("brought", "files");
         Ok(())
     }

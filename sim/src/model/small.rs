@@ -155,7 +155,7 @@ fn parts(token: u64) -> (u8, u8) {
 
 impl ModelRoute {
     /// Converts to the product's type.
-    pub(super) fn to_full(&self) -> moving::SliceRoute<ShardNumber> {
+    pub(super) fn to_full(self) -> moving::SliceRoute<ShardNumber> {
         let moving = self.moving.map(|small| moving::ActiveMigration {
             migration_id: name(small.id),
             from: small.from,
@@ -244,7 +244,7 @@ impl ModelRoute {
 }
 
 impl ModelToken {
-    pub(super) fn to_full(&self) -> shard::MigrationToken {
+    pub(super) fn to_full(self) -> shard::MigrationToken {
         shard::MigrationToken {
             migration_id: name(self.id),
             token: token(self.token),
@@ -253,7 +253,7 @@ impl ModelToken {
 }
 
 impl ModelFence {
-    pub(super) fn to_full(&self) -> shard::Fence {
+    pub(super) fn to_full(self) -> shard::Fence {
         shard::Fence {
             epoch: large(self.epoch),
             holding: match self.holding {

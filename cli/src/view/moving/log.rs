@@ -91,7 +91,7 @@ impl MigrationLog {
         (self.share, self.at_ms) = (share, now.unix_ms());
         Some(format!(
             "{}: {}",
-            migration.phase,
+            phase_label(&migration.phase),
             describe_progress(migration)
         ))
     }

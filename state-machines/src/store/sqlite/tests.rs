@@ -94,7 +94,7 @@ async fn a_file_of_a_newer_version_is_refused() {
     let Err(error) = SqliteStore::open(&files.file()).await else {
         panic!("an older program opened a newer file");
     };
-    assert!(error.to_string().contains("newer version"), "{error}");
+    assert!(error.to_string().contains("newer Ballast"), "{error}");
 }
 
 #[tokio::test]

@@ -244,7 +244,7 @@ pub(in crate::embedded) fn from_run_error(error: crate::embedded::runs::RunError
     tracing::error!(%error, "failed to read stored rows");
     let what = format!("cannot read stored rows: {error}");
     match error.is_damage() {
-        true => ShardError::Damaged { what: what },
+        true => ShardError::Damaged { what },
         false => ShardError::unavailable(what),
     }
 }
@@ -253,7 +253,7 @@ pub(in crate::embedded) fn from_run_error(error: crate::embedded::runs::RunError
 pub(in crate::embedded) fn from_log_error(error: &LogError) -> ShardError {
     let what = error.to_string();
     match error.is_damage() {
-        true => ShardError::Damaged { what: what },
+        true => ShardError::Damaged { what },
         false => ShardError::unavailable(what),
     }
 }
