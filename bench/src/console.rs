@@ -78,8 +78,8 @@ impl Visitor {
         let mut live = TcpStream::connect(self.address).await?;
         let request = self.request("/console/live/fleet");
         live.write_all(request.as_bytes()).await?;
-        let mut told = [0; 16 << 10];
-        while live.read(&mut told).await? > 0 {}
+        let mut buffer = [0; 16 << 10];
+        while live.read(&mut buffer).await? > 0 {}
         bail!("the stream of events ended")
     }
 }

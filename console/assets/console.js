@@ -278,7 +278,7 @@
   let source = null;
   const listen = () => {
     source = new EventSource(stream);
-    const on = (event, act) => source.addEventListener(event, (told) => act(JSON.parse(told.data)));
+    const on = (event, act) => source.addEventListener(event, (message) => act(JSON.parse(message.data)));
     source.addEventListener("open", () => {
       retryMs = 2000;
       beat(true);

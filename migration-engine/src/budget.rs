@@ -111,7 +111,7 @@ mod tests {
     /// Takes several samples, each after the same number of further calls.
     fn observe_times(before: CallStats, each: CallStats, times: u64) -> Vec<bool> {
         let mut strikes = BudgetStrikes::default();
-        let told = (1..=times).map(|round| {
+        let breaches = (1..=times).map(|round| {
             let mut after = each;
             for count in &mut after.took {
                 *count *= round;
@@ -120,7 +120,7 @@ mod tests {
             let around = CutoverCallStats { before, after };
             strikes.observe(&around, &BUDGET).is_some()
         });
-        told.collect()
+        breaches.collect()
     }
 
     #[test]
@@ -157,8 +157,12 @@ mod tests {
     #[test]
     fn few_calls_say_nothing_until_they_are_many() {
         let before = answers(100, 0, 0);
-        let told = observe_times(before, answers(0, 0, 5), 14);
-        assert_eq!(told.iter().position(|told| *told), Some(11), "{told:?}");
+        let breaches = observe_times(before, answers(0, 0, 5), 14);
+        assert_eq!(
+            breaches.iter().position(|breaches| *breaches),
+            Some(11),
+            "{breaches:?}"
+        );
     }
 
     #[test]

@@ -216,7 +216,7 @@ async fn a_shard_that_is_away_is_not_waited_for() {
     assert!(world.cutter.work(&tenant(), SEAL_MAX_MS).await.is_err());
     let phase = |world: &OneShardWorld| world.layout().recut.map(|cut| cut.phase);
     assert_eq!(phase(&world), Some(RecutPhase::Sealing));
-    // The record decides without the shard, which is told when it is back.
+    // The record decides without the shard, which learns of it when it is back.
     world.pass(2_000);
     assert!(world.cutter.work(&tenant(), SEAL_MAX_MS).await.is_err());
     assert_eq!(phase(&world), Some(RecutPhase::Aborting));

@@ -1,4 +1,4 @@
-//! The workflows that come with Ballast, as documents. Whoever runs them registers
+//! The workflows that come with Ballast, as documents. The caller registers
 //! the handlers of their resources.
 
 use crate::language::{Definition, DefinitionProblem, model::StateKind};

@@ -7,7 +7,7 @@
 //!   house    the fleet: a `ballast up` of its own, started, killed, stopped
 //!   api      the way to it
 //!   people   tenants, keys and polls
-//!   crowd    who votes, how often, and what they were told
+//!   crowd    the voters: how often they vote, and the answers they got
 //!   count    what was acknowledged against what is found: pure
 //!   size     how much is voted, and what a shard is taken to manage
 //!   watch    what the hotspot loop does

@@ -73,7 +73,7 @@ impl WidePolls {
         self.known.insert((name.slice, name.poll), looked);
     }
 
-    /// Samples an item of each poll on this shard that has many lanes and is not in `told`.
+    /// Samples an item of each poll on this shard that has many lanes and is not in `known`.
     pub(super) async fn sample_quiet(
         &mut self,
         shard: &dyn VoteShard,

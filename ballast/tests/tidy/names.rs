@@ -38,7 +38,12 @@ const RETIRED_WORDS: [(&str, usize); 9] = [
 ];
 
 /// Files that may contain retired words: the history, and this list.
-const EXEMPT: [&str; 3] = ["CHANGELOG.md", "docs/adr/", "ballast/tests/tidy/names.rs"];
+const EXEMPT: [&str; 4] = [
+    "CHANGELOG.md",
+    "docs/adr/",
+    "docs/glossary.md",
+    "ballast/tests/tidy/names.rs",
+];
 
 #[test]
 fn public_types_have_unique_names() {
@@ -102,7 +107,7 @@ fn retired_words_do_not_come_back() {
         }
         for (number, line) in read(&path).lines().enumerate() {
             for (word, _) in RETIRED_WORDS {
-                if has_word(line, word) {
+                if has_word(prose(&path, line), word) {
                     let place = format!("{path}:{}", number + 1);
                     lines.entry(word).or_default().push(place);
                 }
@@ -157,6 +162,14 @@ fn function_name(line: &str) -> Option<&str> {
 fn identifier(text: &str) -> &str {
     let end = text.find(|c: char| !c.is_alphanumeric() && c != '_');
     &text[..end.unwrap_or(text.len())]
+}
+
+/// The part of a line that people read: in Rust its comment, elsewhere all.
+fn prose<'l>(path: &str, line: &'l str) -> &'l str {
+    match path.ends_with(".rs") {
+        true => line.find("//").map_or("", |start| &line[start..]),
+        false => line,
+    }
 }
 
 /// Whether a line has this word or phrase, not as a part of another word.

@@ -90,7 +90,7 @@ async fn watchers_see_results_change_in_order_until_the_end() {
     assert_eq!(closed.data["pollID"], poll.id);
     assert!(closed.data["closedAt"].is_string());
     assert!(watcher.event().await.is_none(), "that was the last event");
-    // A late viewer gets both events at once; one that has seen the end is told not to reconnect.
+    // A late viewer gets both events at once; one that has seen the end is answered with "do not reconnect".
     let mut late = app.watch(&poll, None).await;
     let names = [
         late.event().await.unwrap().name,

@@ -71,7 +71,7 @@ pub(super) async fn run(directory: &Path, sizes: &[Size]) -> anyhow::Result<()> 
         phases.push((size.votes, measured.by_phase));
     }
     table.print(
-        "Nobody can vote at the cutover: moves under 5,000 votes per second on the moving tenant",
+        "Write pause at the cutover: migrations under 5,000 votes per second of the moving tenant",
     );
     let heads = [
         "votes stored",

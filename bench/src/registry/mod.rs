@@ -138,12 +138,12 @@ fn print_latencies(few: &RegistryMeasurements, many: &RegistryMeasurements, answ
     let (few_head, many_head) = (heading(few), heading(many));
     let mut table = Table::new(&["", &few_head, "p99", &many_head, "p99", "ratio of medians"]);
     for (label, [few, many]) in answers {
-        let told = |samples: &Samples| {
+        let format_latency = |samples: &Samples| {
             [samples.median(), samples.quantile(0.99)]
                 .map(|time| format!("{:.1} µs", time.as_secs_f64() * 1e6))
         };
-        let [few_median, few_p99] = told(few);
-        let [many_median, many_p99] = told(many);
+        let [few_median, few_p99] = format_latency(few);
+        let [many_median, many_p99] = format_latency(many);
         table.row([
             (*label).to_owned(),
             few_median,

@@ -102,9 +102,9 @@ fn print(measured: &[StepMeasurements]) {
     for ((executions, ..), one) in SIZES.into_iter().zip(measured) {
         let figures = [&one.laps, &one.disk.growing, &one.disk.in_place];
         let [step, growing, in_place] = figures.map(|samples| samples.median().as_secs_f64());
-        let told = figures.map(|samples| [samples.median(), samples.quantile(0.99)].map(micros));
+        let cells = figures.map(|samples| [samples.median(), samples.quantile(0.99)].map(micros));
         let mut row = vec![thousands(executions as u64), thousands(one.rate as u64)];
-        row.extend(told.into_iter().flatten());
+        row.extend(cells.into_iter().flatten());
         row.extend([ratio(step, growing), ratio(step, in_place)]);
         times.row(row);
         costs.row([

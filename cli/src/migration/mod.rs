@@ -5,7 +5,7 @@
 //!   begin.rs ─┐                      ┌─► view/moving: what is drawn, pure
 //!   watch     ├─► follow.rs ─► listen.rs, live.rs: what is heard and shown
 //!   mod.rs: all that is asked once   └─► view/migrations, view/certificate
-//!   verify.rs: whether a certificate is to be believed; asks nobody
+//!   verify.rs: verifies a certificate, offline
 //!   audit.rs: whether what has happened is what the protocol allows
 //! ```
 

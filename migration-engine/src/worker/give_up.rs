@@ -1,7 +1,7 @@
 //! Abandons an owner that is permanently gone, during the window: the slice returns
 //! to the shard that it came from, without its owner. Writes that only the owner has
 //! are lost. Its data is never removed without an operator's command; if it answers
-//! again, it is told that it no longer owns the slice.
+//! again, it learns that it no longer owns the slice.
 //!
 //! ```text
 //!   check_owner              can it still be sealed and drained? Then reverse as usual

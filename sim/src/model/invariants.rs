@@ -129,7 +129,7 @@ fn owners(world: &ModelWorld) -> impl Iterator<Item = (usize, &ModelFence)> {
     })
 }
 
-/// An abandoned shard that was not told yet may take writes at its old epoch, but no
+/// An abandoned shard that has not learned of it yet may take writes at its old epoch, but no
 /// other shard takes writes at that epoch.
 fn one_owner(world: &ModelWorld) -> bool {
     let is_lost = |number: usize| world.is_lost(number);

@@ -50,12 +50,12 @@
 //!   simulation's disks.
 //! - **An owner is abandoned**: in its worst form, it is still reachable. The workers that
 //!   abandon it do not read it; but routers vote there, workers reach it, messages arrive,
-//!   and it is told at any time or never. Writes that only it has no longer count as
+//!   and it learns of it at any time or never. Writes that only it has no longer count as
 //!   acknowledged, and its later writes never do. (A damaged copy that is being repaired
 //!   when its owner is lost is two failures at once: no bounds have both, and the
 //!   certificate counts what is there.)
-//! - **A copy is left** (`leaves`) because its shard could not be told to remove it: by any
-//!   worker, at any time, whether the shard is reachable or not. The shard is told at any
+//! - **A copy is left** (`leaves`) because its shard could not be reached to remove it: by any
+//!   worker, at any time, whether the shard is reachable or not. The shard learns of it at any
 //!   later time, or never.
 //! - **Both sides acknowledge** (`sync`): a write that the owner has accepted is
 //!   acknowledged when a router has copied it to the other side (`Mirror`), at any time,

@@ -8,7 +8,7 @@
 //!   nodes, net, registry, routers             the processes and the network between them
 //!   clients, poll_manager, moves, records     voters, poll owners, operators and workers
 //!   nemesis     injected faults               bugs     planted bugs
-//!   book        what clients were told        audit    what must be stored
+//!   book        the answers to clients        audit    what must be stored
 //! ```
 //! How to run it, and what it shows: `sim/README.md`.
 

@@ -327,8 +327,8 @@ impl MigrationDriver {
     ) {
         let worker = self.worker(Caller::Worker(0)).await;
         loop {
-            let told = worker.disown_shard(slice, (shard, epoch), name).await;
-            let done = match told {
+            let reply = worker.disown_shard(slice, (shard, epoch), name).await;
+            let done = match reply {
                 Ok(None | Some(Holding::Gone)) => return,
                 Ok(Some(_)) => {
                     worker
@@ -430,7 +430,7 @@ async fn work(
     job: MigrationJob,
     goal: WorkGoal,
     progress: Arc<Mutex<MigrationProgress>>,
-    told: oneshot::Sender<Outcome>,
+    reply: oneshot::Sender<Outcome>,
 ) {
     let worker = driver.worker(Caller::Worker(job.lease)).await;
     let mut own = progress.lock().unwrap().clone();
@@ -441,13 +441,17 @@ async fn work(
         job.lease,
         describe_outcome(&outcome)
     );
-    if told.send(outcome).is_ok() {
+    if reply.send(outcome).is_ok() {
         *progress.lock().unwrap() = own;
     }
 }
 
 /// Takes a slice back without its target, although routers may still vote on it.
-async fn abandon_owner(driver: MigrationDriver, job: MigrationJob, told: oneshot::Sender<Outcome>) {
+async fn abandon_owner(
+    driver: MigrationDriver,
+    job: MigrationJob,
+    reply: oneshot::Sender<Outcome>,
+) {
     let worker = driver.worker(Caller::Worker(job.lease)).await;
     let leaving = async {
         match worker.take_back_without_owner(&job, false).await? {
@@ -471,7 +475,7 @@ async fn abandon_owner(driver: MigrationDriver, job: MigrationJob, told: oneshot
         job.lease,
         describe_outcome(&outcome)
     );
-    let _ = told.send(outcome);
+    let _ = reply.send(outcome);
 }
 
 /// Ends a migration without removing its copy, which is removed later. Stores the copy
@@ -481,7 +485,7 @@ async fn leave_copy(
     job: MigrationJob,
     undo: bool,
     noted: Arc<Mutex<Option<LeftoverCopy>>>,
-    told: oneshot::Sender<Outcome>,
+    reply: oneshot::Sender<Outcome>,
 ) {
     let worker = driver.worker(Caller::Worker(job.lease)).await;
     let leaving = async {
@@ -502,7 +506,7 @@ async fn leave_copy(
         "{name} worker {lease} leaves a copy: {}",
         describe_outcome(&outcome)
     );
-    let _ = told.send(outcome);
+    let _ = reply.send(outcome);
 }
 
 fn describe_outcome(outcome: &Outcome) -> String {

@@ -183,8 +183,8 @@ async fn create_polls(keys: &[(TenantId, String)], router: &RouterProcess) -> Ve
                 choices,
             };
             let answer = router.ask(new_poll(key, rules, None)).await;
-            let told = read_response(answer.unwrap()).await;
-            test_polls.push(to_test_poll(tenant, key, rules, &told));
+            let response = read_response(answer.unwrap()).await;
+            test_polls.push(to_test_poll(tenant, key, rules, &response));
         }
     }
     test_polls

@@ -11,7 +11,7 @@
 //!   by machine: the entries and exits of a machine's states in order, and
 //!   within a Map, where iterations mix, however they are ordered; and the
 //!   events of iterations however they are ordered. Events without a name
-//!   cannot be told apart then, and are not compared.
+//!   cannot be distinguished then, and are not compared.
 //!
 //! The inputs of tasks are compared while the case runs, and reported as remarks.
 

@@ -23,7 +23,7 @@ pub struct SliceKey([u8; 32]);
 /// A voter's fingerprint within a slice: 128 bits of a keyed hash of the name.
 ///
 /// Two voters of a poll with the same fingerprint would count as one. Among a
-/// hundred million voters the probability is about 10^-23, and nobody can
+/// hundred million voters the probability is about 10^-23, and no one can
 /// search for such names without the key.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct VoterPrint(pub [u64; 2]);

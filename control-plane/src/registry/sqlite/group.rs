@@ -374,9 +374,9 @@ mod tests {
         let first = commit(vec![put("c", ABSENT, &[], &[])]);
         untouched.take(first).unwrap();
         for commit in refused {
-            let told = format!("{:?} {:?}", commit.expects, commit.reply);
-            assert!(group.take(commit).is_err(), "{told}");
-            assert_eq!(group, untouched, "{told}");
+            let summary = format!("{:?} {:?}", commit.expects, commit.reply);
+            assert!(group.take(commit).is_err(), "{summary}");
+            assert_eq!(group, untouched, "{summary}");
         }
         // The next commit gets the next numbers.
         assert_eq!(group.take(expecting(tally(6))).unwrap(), 12);
@@ -391,13 +391,13 @@ mod tests {
         assert!(group.take(change(3)).is_err());
         assert_eq!(group.take(change(4)).unwrap(), 12);
         // Two events, linked to each other, but one record row.
-        let told: Vec<_> = group
+        let summary: Vec<_> = group
             .batch
             .events
             .iter()
             .map(|event| (event.sequence, event.version, event.previous))
             .collect();
-        assert_eq!(told, [(21, 4, Some(20)), (22, 5, Some(21))]);
+        assert_eq!(summary, [(21, 4, Some(20)), (22, 5, Some(21))]);
         assert_eq!(group.batch.records.len(), 1);
         let record = &group.batch.records[&key("acme")];
         assert_eq!((record.version, record.sequence), (5, 22));

@@ -144,7 +144,7 @@ fn verdict(scenario: &Scenario, outcome: &ScenarioOutcome) -> (bool, String) {
         .filter(|finding| !scenario.truths.iter().any(|truth| truth.matches(finding)));
     let is_reported = scenario
         .reported
-        .is_none_or(|told| outcome.reported.contains(&told));
+        .is_none_or(|wording| outcome.reported.contains(&wording));
     let right = scenario.truths.iter().all(met) && extra.count() == 0 && is_reported;
     let mut words: Vec<_> = outcome
         .due

@@ -92,7 +92,7 @@ pub(in crate::embedded) fn write(
             remove_old_segments(shared, log, opener);
             Ok(())
         }
-        // Also on a full disk: a client that is told that its vote failed may
+        // Also on a full disk: a client that learns that its vote failed may
         // choose again, so the group must not be written later.
         Err(error) => Err(format!(
             "writing the shard's log failed: {}",
