@@ -108,7 +108,7 @@ struct State<'a> {
 }
 
 impl<'a> State<'a> {
-    fn of(fleet: &'a FleetSnapshot) -> Self {
+    fn from_fleet(fleet: &'a FleetSnapshot) -> Self {
         let index: std::collections::HashMap<_, _> = fleet
             .shards
             .iter()
@@ -162,13 +162,13 @@ impl<'a> State<'a> {
 }
 
 fn measured(fleet: &FleetSnapshot, moves: usize, bytes: u64) -> RebalanceResult {
-    State::of(fleet).did(moves, bytes)
+    State::from_fleet(fleet).did(moves, bytes)
 }
 
 /// Sizes alone, to within a tenth of the mean.
 fn by_size(fleet: &FleetSnapshot) -> RebalanceResult {
     const THRESHOLD: f64 = 0.1;
-    let mut state = State::of(fleet);
+    let mut state = State::from_fleet(fleet);
     let shards = 0..fleet.shards.len();
     let mean = shards.clone().map(|at| state.stored(at)).sum::<f64>() / fleet.shards.len() as f64;
     let (mut moves, mut bytes) = (0, 0);
@@ -202,7 +202,7 @@ fn by_size(fleet: &FleetSnapshot) -> RebalanceResult {
 /// Every dimension, from those that were over their limit until they are at their
 /// goal: the largest tenant that the emptiest has room for.
 fn by_load(fleet: &FleetSnapshot) -> RebalanceResult {
-    let mut state = State::of(fleet);
+    let mut state = State::from_fleet(fleet);
     let (mut moves, mut bytes) = (0, 0);
     let mut done: Vec<bool> = (0..fleet.shards.len())
         .map(|at| state.fill(at) <= fleet.shards[at].limit)

@@ -13,6 +13,7 @@ mod archived_move;
 mod console_away;
 mod corruption;
 mod disk;
+mod lost_target;
 mod moving;
 mod planted;
 mod splitting;

@@ -17,7 +17,6 @@ mod execution;
 mod handbook;
 mod hotspot;
 mod load;
-mod lost_target;
 mod migration;
 mod moves_by_hand;
 mod sync_window;

@@ -5,8 +5,9 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
-use super::{InstanceOptions, eventually, token_file};
+use super::{InstanceOptions, eventually, token_file, within};
 
 /// A started process.
 pub struct Process {
@@ -122,11 +123,14 @@ impl Process {
         }
     }
 
-    /// Waits for the exit without a limit.
+    /// Waits for the exit of a process that works for minutes before it exits.
     pub async fn died(&mut self) {
-        while self.child.try_wait().unwrap().is_none() {
-            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
-        }
+        const EXITS_WITHIN: Duration = Duration::from_secs(900);
+        let child = &mut self.child;
+        within(EXITS_WITHIN, "the process exits", async || {
+            child.try_wait().unwrap()
+        })
+        .await;
     }
 
     /// Its process id.

@@ -138,7 +138,10 @@ fn public_type(line: &str) -> Option<&str> {
     let rest = line.trim_start().strip_prefix("pub ")?;
     let (keyword, rest) = rest.split_once(' ')?;
     let is_type = ["struct", "enum", "trait", "type", "union"].contains(&keyword);
-    is_type.then(|| identifier(rest))
+    // A macro names its types elsewhere.
+    is_type
+        .then(|| identifier(rest))
+        .filter(|name| !name.is_empty())
 }
 
 /// The name of the function that a line declares.

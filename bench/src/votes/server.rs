@@ -14,7 +14,7 @@ use crate::stopwatch::Stopwatch;
 
 /// How long a server may take to start.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// The user id of `nobody`, for a server that refuses to run as root.
+/// The user id without rights, for a server that refuses to run as root.
 pub(super) const NOBODY: u32 = 65_534;
 
 /// A running server.

@@ -113,12 +113,12 @@ mod tests {
     use super::*;
     use crate::view::certificate::example_certificate;
 
-    fn notary() -> CertificateSigner {
+    fn test_signer() -> CertificateSigner {
         CertificateSigner::from_seed(&[7; 32]).unwrap()
     }
 
-    fn given() -> Value {
-        serde_json::to_value(notary().sign(example_certificate())).unwrap()
+    fn certificate_json() -> Value {
+        serde_json::to_value(test_signer().sign(example_certificate())).unwrap()
     }
 
     fn refused(value: &Value) -> String {
@@ -127,10 +127,10 @@ mod tests {
 
     #[test]
     fn one_that_was_signed_is_believed_in_whatever_form_it_is_written() {
-        let key = notary().public_key();
+        let key = test_signer().public_key();
         for text in [
-            given().to_string(),
-            serde_json::to_string_pretty(&given()).unwrap(),
+            certificate_json().to_string(),
+            serde_json::to_string_pretty(&certificate_json()).unwrap(),
         ] {
             assert!(check_certificate(&text, None).is_ok());
             assert!(check_certificate(&text, Some(&key)).is_ok());
@@ -150,10 +150,10 @@ mod tests {
     #[test]
     fn no_member_can_be_changed() {
         let mut all = Vec::new();
-        places(&given(), "", &mut all);
+        places(&certificate_json(), "", &mut all);
         assert!(all.len() > 25, "{all:?}");
         for place in all {
-            let mut changed = given();
+            let mut changed = certificate_json();
             let member = changed.pointer_mut(&place).unwrap();
             *member = match &*member {
                 Value::Number(number) => json!(number.as_u64().unwrap() + 1),
@@ -169,9 +169,9 @@ mod tests {
     #[test]
     fn no_member_can_be_removed() {
         let mut all = Vec::new();
-        places(&given(), "", &mut all);
+        places(&certificate_json(), "", &mut all);
         for place in all {
-            let mut changed = given();
+            let mut changed = certificate_json();
             let (parent, name) = place.rsplit_once('/').unwrap();
             let parent = changed
                 .pointer_mut(parent)
@@ -185,34 +185,36 @@ mod tests {
 
     #[test]
     fn no_member_can_be_added_not_even_one_that_says_nothing() {
-        let mut changed = given();
+        let mut changed = certificate_json();
         changed["approvedBy"] = json!("the board");
         assert!(refused(&changed).contains("/approvedBy"));
-        let mut changed = given();
+        let mut changed = certificate_json();
         changed["votes"]["lost"] = json!(0);
         refused(&changed);
         let mut without = example_certificate();
         without.reason = None;
-        let mut changed = serde_json::to_value(notary().sign(without)).unwrap();
+        let mut changed = serde_json::to_value(test_signer().sign(without)).unwrap();
         changed["reason"] = Value::Null;
         assert!(refused(&changed).contains("/reason"));
-        let twice = given().to_string().replacen('{', r#"{"slice":9,"#, 1);
+        let twice = certificate_json()
+            .to_string()
+            .replacen('{', r#"{"slice":9,"#, 1);
         assert!(check_certificate(&twice, None).is_err());
     }
 
     #[test]
     fn another_key_is_told_with_both() {
         let other = CertificateSigner::from_seed(&[8; 32]).unwrap().public_key();
-        let message = check_certificate(&given().to_string(), Some(&other)).unwrap_err();
+        let message = check_certificate(&certificate_json().to_string(), Some(&other)).unwrap_err();
         assert!(message.contains(&other), "{message}");
-        assert!(message.contains(&notary().public_key()), "{message}");
+        assert!(message.contains(&test_signer().public_key()), "{message}");
         // One who signs it anew is found out by the key.
         let forged = CertificateSigner::from_seed(&[8; 32])
             .unwrap()
             .sign(example_certificate());
         let forged = serde_json::to_string(&forged).unwrap();
         assert!(check_certificate(&forged, None).is_ok());
-        assert!(check_certificate(&forged, Some(&notary().public_key())).is_err());
+        assert!(check_certificate(&forged, Some(&test_signer().public_key())).is_err());
     }
 
     #[test]
@@ -227,7 +229,7 @@ mod tests {
                 .unwrap_err()
                 .contains("not a certificate")
         );
-        let mut newer = given();
+        let mut newer = certificate_json();
         newer["version"] = json!(2);
         assert!(refused(&newer).contains("version 2"));
     }

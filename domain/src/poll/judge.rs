@@ -59,7 +59,7 @@ pub enum ChosenItems {
 }
 
 impl ChosenItems {
-    fn of(mut items: Vec<u16>) -> Self {
+    fn from_items(mut items: Vec<u16>) -> Self {
         items.sort_unstable();
         match items[..] {
             [one] => Self::One(one),
@@ -122,7 +122,7 @@ fn choose(poll: &Poll, items: &[u16], item: u16) -> BallotDecision {
     }
     if items.len() < usize::from(options.choices_max) {
         let more = items.iter().copied().chain([item]).collect();
-        return BallotDecision::Change(ChosenItems::of(more));
+        return BallotDecision::Change(ChosenItems::from_items(more));
     }
     // With several choices it would not be clear which one to replace.
     if options.vote_changeable && options.choices_max == 1 {
@@ -144,7 +144,7 @@ fn withdraw(poll: &Poll, items: &[u16], item: u16, chosen: bool) -> BallotDecisi
         return BallotDecision::Refuse(BallotRefusal::NotChosen);
     }
     let rest = items.iter().copied().filter(|other| *other != item);
-    BallotDecision::Change(ChosenItems::of(rest.collect()))
+    BallotDecision::Change(ChosenItems::from_items(rest.collect()))
 }
 
 #[cfg(test)]

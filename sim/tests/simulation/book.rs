@@ -1,4 +1,4 @@
-//! The book: what clients were told, and what must therefore be stored. Each voter of each
+//! The book: the answers to clients, and what must therefore be stored. Each voter of each
 //! poll is a register that one client writes, one choice after the other.
 
 use std::collections::{BTreeMap, BTreeSet};

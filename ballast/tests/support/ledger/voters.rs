@@ -145,7 +145,7 @@ impl Client {
 }
 
 /// Sends an invalid request. It must be refused with the right status, or with "unavailable", and
-/// leave nothing behind: the audit fails if it finds a voter called `nobody`.
+/// leave nothing behind: the audit fails if it finds a voter that only these requests name.
 async fn send_invalid_request(client: &mut Client) {
     let application = &client.shared.applications[0];
     let poll = &client.shared.history.polls[0].poll;

@@ -72,7 +72,7 @@ fn wide() -> Definition {
 }
 
 /// What is drawn in so many columns and rows.
-struct Look {
+struct TestView {
     definition: Definition,
     events: Vec<HistoryEvent>,
     link: Connection,
@@ -80,8 +80,8 @@ struct Look {
     rows: usize,
 }
 
-impl Look {
-    fn of(definition: Definition, events: &[(&str, u64, Value)]) -> Self {
+impl TestView {
+    fn new(definition: Definition, events: &[(&str, u64, Value)]) -> Self {
         Self {
             definition,
             events: history_events(events),
@@ -133,7 +133,7 @@ fn copying() -> Execution {
 
 #[test]
 fn a_task_with_progress() {
-    let look = Look::of(order(), &left(&["Prepare"]));
+    let look = TestView::new(order(), &left(&["Prepare"]));
     insta::assert_snapshot!(look.see(&copying()));
 }
 
@@ -144,7 +144,7 @@ fn a_wait() {
         "waiting",
         json!({"wakesAt": NOW.plus_seconds(250)}),
     );
-    let look = Look::of(order(), &left(&["Prepare", "Copy"]));
+    let look = TestView::new(order(), &left(&["Prepare", "Copy"]));
     insta::assert_snapshot!(look.see(&execution(json!({ "position": [waiting] }))));
 }
 
@@ -162,14 +162,14 @@ fn backing_off_before_the_third_attempt() {
         4,
         json!({"error": "Disk.Full", "cause": "no room on /var"}),
     ));
-    let look = Look::of(order(), &events);
+    let look = TestView::new(order(), &events);
     insta::assert_snapshot!(look.see(&execution(json!({ "position": [off] }))));
 }
 
 #[test]
 fn an_approval_while_paused() {
     let asked = at("Approve", "awaitingCallback", json!({"enteredAt": ago(75)}));
-    let look = Look::of(order(), &left(&["Prepare", "Copy", "Settle"]));
+    let look = TestView::new(order(), &left(&["Prepare", "Copy", "Settle"]));
     let execution = execution(json!({"position": [asked], "paused": true}));
     insta::assert_snapshot!(look.see(&execution));
 }
@@ -196,7 +196,7 @@ fn many() -> Execution {
 
 #[test]
 fn the_items_of_a_map() {
-    insta::assert_snapshot!(Look::of(wide(), &[]).see(&many()));
+    insta::assert_snapshot!(TestView::new(wide(), &[]).see(&many()));
 }
 
 #[test]
@@ -206,7 +206,7 @@ fn the_branches_of_a_parallel() {
         at("Left", "working", json!({})),
         at("Right", "waiting", json!({"wakesAt": NOW.plus_seconds(48)})),
     ];
-    let look = Look::of(wide(), &left(&["Each"]));
+    let look = TestView::new(wide(), &left(&["Each"]));
     insta::assert_snapshot!(look.see(&execution(json!({ "position": positions }))));
 }
 
@@ -221,19 +221,19 @@ fn failed() {
         ("ExecutionFailed", 7, json!({"error": "GaveUp"})),
     ]);
     let ended = execution(json!({"status": "FAILED", "endedAt": ago(100), "error": "GaveUp"}));
-    insta::assert_snapshot!(Look::of(order(), &events).see(&ended));
+    insta::assert_snapshot!(TestView::new(order(), &events).see(&ended));
 }
 
 #[test]
 fn succeeded() {
     let events = left(&["Prepare", "Copy", "Settle", "Approve", "Done"]);
     let ended = execution(json!({"status": "SUCCEEDED", "endedAt": ago(3), "output": {}}));
-    insta::assert_snapshot!(Look::of(order(), &events).see(&ended));
+    insta::assert_snapshot!(TestView::new(order(), &events).see(&ended));
 }
 
 #[test]
 fn a_lost_connection_and_one_that_is_back() {
-    let mut look = Look::of(order(), &left(&["Prepare"]));
+    let mut look = TestView::new(order(), &left(&["Prepare"]));
     look.rows = 9;
     look.link = Connection::Up.lose(ago(12)).lose(ago(2));
     let lost = look.see(&copying());
@@ -246,7 +246,7 @@ fn a_lost_connection_and_one_that_is_back() {
 
 #[test]
 fn a_narrow_terminal() {
-    let mut look = Look::of(order(), &left(&["Prepare"]));
+    let mut look = TestView::new(order(), &left(&["Prepare"]));
     look.columns = 60;
     insta::assert_snapshot!(look.see(&copying()));
 }
@@ -257,7 +257,7 @@ fn a_low_terminal_shows_where_it_stands() {
         .unwrap()
         .definition()
         .unwrap();
-    let mut look = Look::of(definition, &left(&["DetectHotspot", "PlanMove"]));
+    let mut look = TestView::new(definition, &left(&["DetectHotspot", "PlanMove"]));
     look.rows = 12;
     let execution = execution(json!({
         "executionID": "move-tenant:acme-1", "workflow": "move-tenant",
@@ -271,7 +271,7 @@ fn no_size_is_too_small() {
     for rows in [2, 3, 4, 5, 6, 7, 8, 9, 12, 20, 40] {
         for columns in [2, 3, 8, 20, 60, 81, 300] {
             for execution in [copying(), many(), execution(json!({"paused": true}))] {
-                let mut look = Look::of(order(), &left(&["Prepare"]));
+                let mut look = TestView::new(order(), &left(&["Prepare"]));
                 (look.rows, look.columns) = (rows, columns);
                 look.see(&execution);
             }

@@ -24,7 +24,7 @@ fn store() -> Value {
     })
 }
 
-fn found(path: &str) -> Value {
+fn read_path(path: &str) -> Value {
     let path = Path::parse(path).unwrap_or_else(|error| panic!("{path}: {error}"));
     with_scope(&store(), |scope| path.read(scope).unwrap())
 }
@@ -69,11 +69,11 @@ fn definite_paths_find_one_value() {
         ("$.books[*].title.length()", json!(3)),
     ];
     for (path, expected) in cases {
-        assert_eq!(found(path), expected, "{path}");
+        assert_eq!(read_path(path), expected, "{path}");
         assert!(Path::parse(path).unwrap().is_definite(), "{path}");
     }
-    assert_eq!(found("$"), store());
-    assert!(found("$$")["Execution"].is_object());
+    assert_eq!(read_path("$"), store());
+    assert!(read_path("$$")["Execution"].is_object());
 }
 
 #[test]
@@ -114,14 +114,14 @@ fn other_paths_find_arrays() {
         ("$order.lines[*].sku", json!(["a", "b"])),
     ];
     for (path, expected) in cases {
-        assert_eq!(found(path), expected, "{path}");
+        assert_eq!(read_path(path), expected, "{path}");
         assert!(!Path::parse(path).unwrap().is_definite(), "{path}");
     }
 }
 
 #[test]
 fn filters_select_values() {
-    let titles = |filter: &str| found(&format!("$.books[?({filter})].title"));
+    let titles = |filter: &str| read_path(&format!("$.books[?({filter})].title"));
     let cases = [
         ("@.isbn", json!(["one"])),
         ("!@.isbn", json!(["two", "three"])),
@@ -160,10 +160,10 @@ fn filters_select_values() {
     for (filter, expected) in cases {
         assert_eq!(titles(filter), expected, "{filter}");
     }
-    assert_eq!(found("$.list[?(@ > 20)]"), json!([30, 40]));
-    assert_eq!(found("$.list[?@ > 20]"), json!([30, 40]));
-    assert_eq!(found("$..[?(@.price == 99)]"), json!([{"price": 99}]));
-    assert_eq!(found("$.a.b[?(@.c == 1)]"), json!([{"c": 1}]));
+    assert_eq!(read_path("$.list[?(@ > 20)]"), json!([30, 40]));
+    assert_eq!(read_path("$.list[?@ > 20]"), json!([30, 40]));
+    assert_eq!(read_path("$..[?(@.price == 99)]"), json!([{"price": 99}]));
+    assert_eq!(read_path("$.a.b[?(@.c == 1)]"), json!([{"c": 1}]));
     assert_eq!(
         Path::parse("$.a[?(@.b == $x)].c").unwrap().variables(),
         ["x"]
