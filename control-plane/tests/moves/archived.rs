@@ -336,7 +336,7 @@ async fn a_straggler_keeps_the_source() {
     fleet.readers.set_counts(seen);
     let waits = |shown: &MigrationBody| {
         let why = shown.migration.value.waiting_for.as_deref();
-        why.is_some_and(|why| why.contains("2 times a vote was read"))
+        why.is_some_and(|why| why.contains("2 reads found a vote"))
     };
     fleet.until(&id, "waits", waits).await;
     // They are remembered even if the process that saw them is gone.
