@@ -32,7 +32,8 @@ const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 /// state on the way to an answer.
 const REQUEST_BYTES: usize = 4 * 1024;
 
-/// The shard that serves a slice, by the route in the cache.
+/// The shard that serves a request, resolved for one attempt. The route that it
+/// comes from may be stale: the shard's fence decides.
 #[derive(Clone)]
 pub(crate) struct ShardTarget {
     /// The slice and the epoch that the route names.
@@ -334,7 +335,7 @@ async fn with_timeout<T>(call: impl Future<Output = ShardResult<T>>) -> ShardRes
 
 /// Whether the shard does not know a slice that was just created. The router
 /// then tells the shard to adopt the slice, which completes the creation of a
-/// tenant. The shard refuses for a slice that has moved or that it has held.
+/// tenant. The shard refuses for a slice that has moved or that it has owned before.
 fn is_unknown_new_slice(target: &ShardTarget, failure: &ShardError) -> bool {
     let unknown = matches!(
         failure,

@@ -9,8 +9,10 @@
 //!                              a failure)
 //!   reads   ──► a pool of read-only connections
 //! ```
-//! It knows no tables: the registry (`control-plane`) and the execution store
-//! (`state-machines`) bring their schema, their requests and their transactions.
+//! It knows no tables. Its two users bring their schema, their requests and their
+//! transactions: the registry (`control-plane`), whose writer caches counters between
+//! groups, and the execution store (`state-machines`), whose writer reads all it needs
+//! in each group and also limits a group by bytes.
 
 mod connection;
 mod file_identity;

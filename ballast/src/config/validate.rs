@@ -56,7 +56,8 @@ fn router(config: &Config) -> Result<(), Finding> {
     if set.results_max_age.0 > Duration::from_secs(60) {
         return Err(("router.results_max_age", "must be at most 1m".to_owned()));
     }
-    // A vote that is held longer would no longer be judged by its arrival time.
+    // The arrival allowance: a vote that is held longer is no longer judged by its
+    // arrival time.
     if set.hold_max.0 > Duration::from_millis(ARRIVAL_ALLOWANCE_MS.unsigned_abs()) {
         return Err(("router.hold_max", "must be at most 10s".to_owned()));
     }

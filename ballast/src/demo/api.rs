@@ -7,7 +7,7 @@ use ballast_domain::Clock;
 use reqwest::{Client, Method};
 use serde_json::Value;
 
-use super::house::DemoFleet;
+use super::fleet::DemoFleet;
 use crate::machine::{SystemClock, SystemEntropy};
 use crate::up::console_key;
 
@@ -29,7 +29,7 @@ pub(super) struct FleetApi {
 }
 
 impl FleetApi {
-    pub(super) fn new(house: &DemoFleet) -> anyhow::Result<Self> {
+    pub(super) fn new(fleet: &DemoFleet) -> anyhow::Result<Self> {
         let http = Client::builder()
             .no_proxy()
             .tls_certs_only([])
@@ -39,8 +39,8 @@ impl FleetApi {
             .context("make ready to connect")?;
         Ok(Self {
             http,
-            url: house.url.clone(),
-            token: house.token.clone(),
+            url: fleet.url.clone(),
+            token: fleet.token.clone(),
         })
     }
 
@@ -110,10 +110,10 @@ impl FleetApi {
     }
 
     /// A link to the console that logs the viewer in.
-    pub(super) async fn login_link(&self, house: &DemoFleet) -> anyhow::Result<String> {
+    pub(super) async fn login_link(&self, fleet: &DemoFleet) -> anyhow::Result<String> {
         let who = self.admin(Method::GET, "/whoami", None).await?;
         let token_id = who["tokenID"].as_str().context("who we are")?.parse()?;
-        let key = console_key(&house.data_dir())?;
+        let key = console_key(&fleet.data_dir())?;
         let until = SystemClock.now().plus_seconds(ENTRANCE_SECONDS);
         let path = ballast_console::enter_path(key, token_id, until, &SystemEntropy)
             .context("make a link")?;

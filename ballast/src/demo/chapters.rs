@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::api::FleetApi;
 use super::crowd::Voters;
-use super::house::DemoFleet;
+use super::fleet::DemoFleet;
 use super::people::DemoTenant;
 use super::size::SHARD_VOTES;
 use super::story::StoryWriter;
@@ -46,7 +46,7 @@ pub(super) struct DemoResult {
 
 /// Plays all chapters.
 pub(super) async fn play_chapters(
-    house: &mut DemoFleet,
+    fleet: &mut DemoFleet,
     api: &FleetApi,
     crowd: &Arc<Voters>,
     star: &Arc<DemoTenant>,
@@ -86,7 +86,7 @@ pub(super) async fn play_chapters(
     wait_for_phase(api, teller, &id, |body| body["phase"] == "WaitForSync").await?;
     tokio::time::sleep(MIDDLE).await;
     let body = fetch_migration(api, &id).await?;
-    kill_and_restart(house, teller, "kill", &body).await?;
+    kill_and_restart(fleet, teller, "kill", &body).await?;
     let body = wait_for_phase(api, teller, &id, has_ended).await?;
     ended.record_migration(&body, acted.as_ref());
     teller.record_migration(&id, ended.pause_ms);
@@ -94,10 +94,10 @@ pub(super) async fn play_chapters(
     tokio::time::sleep(pace / 2).await;
     if chaos > 0 {
         // The hotspot loop must not move the same tenant meanwhile.
-        house.stop_hotspot_actions().await?;
+        fleet.stop_hotspot_actions().await?;
     }
     for round in 1..=chaos {
-        run_chaos_round(house, api, teller, star, round, &mut ended).await?;
+        run_chaos_round(fleet, api, teller, star, round, &mut ended).await?;
     }
     crowd.send_to(None);
     Ok(ended)
@@ -219,7 +219,7 @@ async fn wait_for_phase(
 }
 
 async fn kill_and_restart(
-    house: &mut DemoFleet,
+    fleet: &mut DemoFleet,
     teller: &StoryWriter,
     chapter: &str,
     body: &Value,
@@ -229,9 +229,9 @@ async fn kill_and_restart(
         0 => format!("killed while {phase}"),
         rows => format!("killed while {phase}, {rows} rows copied"),
     };
-    house.kill().await?;
+    fleet.kill().await?;
     teller.begin(chapter, &format!("{killed}; restarting"));
-    house.start().await?;
+    fleet.start().await?;
     let output = format!("{killed}; restarted, the migration continues");
     teller.begin(chapter, &output);
     Ok(())
@@ -239,7 +239,7 @@ async fn kill_and_restart(
 
 /// Runs one more migration, with a kill in the middle.
 async fn run_chaos_round(
-    house: &mut DemoFleet,
+    fleet: &mut DemoFleet,
     api: &FleetApi,
     teller: &StoryWriter,
     star: &DemoTenant,
@@ -275,7 +275,7 @@ async fn run_chaos_round(
     ];
     let phase = phases[place % phases.len()];
     let body = wait_for_phase(api, teller, &id, |body| body["phase"] == phase).await?;
-    kill_and_restart(house, teller, "chaos", &body).await?;
+    kill_and_restart(fleet, teller, "chaos", &body).await?;
     let body = wait_for_phase(api, teller, &id, has_ended).await?;
     let moved = body["status"] == "completed";
     if moved {

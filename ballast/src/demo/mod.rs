@@ -4,7 +4,7 @@
 //! in the end every vote is counted.
 //!
 //! ```text
-//!   house    the fleet: a `ballast up` of its own, started, killed, stopped
+//!   fleet    a `ballast up` of its own, started, killed, stopped
 //!   api      the way to it
 //!   people   tenants, keys and polls
 //!   crowd    the voters: how often they vote, and the answers they got
@@ -20,7 +20,7 @@ mod api;
 mod chapters;
 mod count;
 mod crowd;
-mod house;
+mod fleet;
 mod people;
 mod size;
 mod story;
@@ -38,7 +38,7 @@ use api::FleetApi;
 use ballast_cli::{CommandOutcome, Screen};
 use chapters::DemoResult;
 use crowd::Voters;
-use house::DemoFleet;
+use fleet::DemoFleet;
 use story::StoryWriter;
 
 /// Show a flash crowd, a migration under load and a kill -9, on a temporary fleet
@@ -69,15 +69,15 @@ const LINGER: Duration = Duration::from_secs(15 * 60);
 /// Runs the demo from the first vote to the final count.
 pub(crate) async fn run(args: &DemoArgs, screen: &Screen) -> anyhow::Result<CommandOutcome> {
     let mut stop = StopSignals::listen()?;
-    let mut house = DemoFleet::start_new(&args.listen).await?;
-    let outcome = match prepare_stage(args, screen, &house, &mut stop).await {
-        Ok(Some(stage)) => run_story(args, screen, &mut house, stage, &mut stop).await,
+    let mut fleet = DemoFleet::start_new(&args.listen).await?;
+    let outcome = match prepare_stage(args, screen, &fleet, &mut stop).await {
+        Ok(Some(stage)) => run_story(args, screen, &mut fleet, stage, &mut stop).await,
         // Stopped before voting started.
         Ok(None) => Ok(CommandOutcome::Done),
         Err(error) => Err(error),
     };
     // Clean up in every case.
-    house.tear_down().await;
+    fleet.tear_down().await;
     outcome
 }
 
@@ -116,18 +116,18 @@ struct DemoStage {
 async fn prepare_stage(
     args: &DemoArgs,
     screen: &Screen,
-    house: &DemoFleet,
+    fleet: &DemoFleet,
     stop: &mut StopSignals,
 ) -> anyhow::Result<Option<DemoStage>> {
-    let api = FleetApi::new(house)?;
-    let teller = Arc::new(StoryWriter::new(house.story_file(), screen, args.chaos));
+    let api = FleetApi::new(fleet)?;
+    let teller = Arc::new(StoryWriter::new(fleet.story_file(), screen, args.chaos));
     if !screen.json {
         screen.note(&format!(
             "A fleet of six shards is running. Open its console:\n\n  {}\n",
-            api.login_link(house).await?
+            api.login_link(fleet).await?
         ));
         if !args.headless && std::io::stdout().is_terminal() {
-            open_browser(&api.login_link(house).await?);
+            open_browser(&api.login_link(fleet).await?);
         }
     }
     teller.begin(
@@ -155,7 +155,7 @@ async fn prepare_stage(
 async fn run_story(
     args: &DemoArgs,
     screen: &Screen,
-    house: &mut DemoFleet,
+    fleet: &mut DemoFleet,
     stage: DemoStage,
     stop: &mut StopSignals,
 ) -> anyhow::Result<CommandOutcome> {
@@ -170,7 +170,7 @@ async fn run_story(
     let voting = crowd.clone().vote();
     let rounds = if args.chaos { CHAOS_ROUNDS } else { 0 };
     let (mut ended, is_early) = tokio::select! {
-        ended = chapters::play_chapters(house, &api, &crowd, &star, &teller, args.pace, rounds) => {
+        ended = chapters::play_chapters(fleet, &api, &crowd, &star, &teller, args.pace, rounds) => {
             (ended?, false)
         }
         () = stop.requested() => {
@@ -178,9 +178,9 @@ async fn run_story(
             (DemoResult::default(), true)
         }
     };
-    ended.kills = house.kills;
+    ended.kills = fleet.kills;
     // A stop may arrive between a kill and a restart.
-    house.ensure_running().await?;
+    fleet.ensure_running().await?;
     counting.abort();
     crowd.stop();
     voting.await?;

@@ -12,7 +12,7 @@
 //! BALLAST_TEST_LONG=1 cargo test -p ballast --test ledger    # 100 kills
 //! BALLAST_LEDGER_SEED=1 …                                    # the same random decisions
 //! ```
-//! Planted bugs prove that it finds violations, see `planted.rs`.
+//! Planted bugs prove that it finds violations, see `ballast/tests/faults/planted.rs`.
 
 use std::time::Duration;
 

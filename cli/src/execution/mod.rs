@@ -2,9 +2,10 @@
 //! history, watch, pause, resume, cancel, signal.
 //!
 //! ```text
-//!   start.rs ─┐                     ┌─► view/watch: what is drawn, pure
-//!   watch     ├─► watch.rs ─► feed.rs ─► story.rs: what is heard, pure
-//!   mod.rs: all that is asked once  └─► live.rs: the lines of a terminal
+//!   start.rs ─► watch.rs ─► feed.rs: receives events
+//!                             ├─► state_history.rs: applies events, pure
+//!                             └─► live.rs ─► view/watch: the lines of a terminal
+//!   mod.rs: single requests
 //! ```
 
 pub(crate) mod body;

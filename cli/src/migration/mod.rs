@@ -2,11 +2,11 @@
 //! `tenant move` starts one.
 //!
 //! ```text
-//!   begin.rs ─┐                      ┌─► view/moving: what is drawn, pure
-//!   watch     ├─► follow.rs ─► listen.rs, live.rs: what is heard and shown
-//!   mod.rs: all that is asked once   └─► view/migrations, view/certificate
+//!   begin.rs ─► watch.rs ─► live.rs: receives events and renders them
+//!                             └─► view/moving: the lines of a terminal, pure
+//!   mod.rs: single requests ─► view/migrations, view/certificate
 //!   verify.rs: verifies a certificate, offline
-//!   audit.rs: whether what has happened is what the protocol allows
+//!   audit.rs: replays a record's history against the protocol
 //! ```
 
 mod audit;

@@ -102,7 +102,7 @@ pub(super) async fn show(
     Ok(page.show(&main))
 }
 
-/// MigrationSource updates of the page.
+/// Live updates of the page.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,

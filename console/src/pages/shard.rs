@@ -364,7 +364,7 @@ pub(super) async fn remove(
     ))
 }
 
-/// ShardSource updates of the page.
+/// Live updates of the page.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,

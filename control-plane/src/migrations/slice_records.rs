@@ -1,4 +1,4 @@
-//! The [`Records`] port over the registry: slices' routes inside tenant records.
+//! The [`RouteStore`] port over the registry: slices' routes inside tenant records.
 
 use async_trait::async_trait;
 use ballast_domain::moving::{MigrationPhase, SliceRoute};

@@ -33,18 +33,18 @@ pub enum VetoCode {
 pub(super) fn is_vetoed(
     shard: &PlacementShard,
     subject: &PlacementSubject,
-    standing: RegionFit,
+    region_fit: RegionFit,
 ) -> bool {
-    is_vetoed_even_if_empty(shard, subject, standing) || is_full(shard, subject)
+    is_vetoed_even_if_empty(shard, subject, region_fit) || is_full(shard, subject)
 }
 
 /// Whether a rule other than the density limit forbids the shard.
 pub(super) fn is_vetoed_even_if_empty(
     shard: &PlacementShard,
     subject: &PlacementSubject,
-    standing: RegionFit,
+    region_fit: RegionFit,
 ) -> bool {
-    standing == RegionFit::Forbidden
+    region_fit == RegionFit::Forbidden
         || shard.state != ShardState::Active
         || lacks_zone(shard, subject)
 }
@@ -55,8 +55,8 @@ pub fn region_fit_unless_vetoed(
     shard: &PlacementShard,
     subject: &PlacementSubject,
 ) -> Option<RegionFit> {
-    let standing = region_fit(shard, subject);
-    (!is_vetoed_even_if_empty(shard, subject, standing)).then_some(standing)
+    let fit = region_fit(shard, subject);
+    (!is_vetoed_even_if_empty(shard, subject, fit)).then_some(fit)
 }
 
 /// Every rule that forbids the shard, with a text.

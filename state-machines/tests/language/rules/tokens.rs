@@ -60,7 +60,7 @@ pub(crate) fn cases() -> Vec<RuleCase> {
         cases.push(jsonata(
             "no-such-value",
             &format!("/States/S{at}"),
-            "there is no \"$states.",
+            "is not available here",
             broken,
             kept(),
         ));

@@ -115,12 +115,12 @@ fn remove_old_segments(shared: &EngineShared, log: &mut Log, opener: &ShardOpene
 /// Reopens the log with backoff until it works or the shard stops.
 fn recover(shared: &EngineShared, why: &str, opener: &ShardOpener, log: Log) -> Option<Log> {
     discard_memory(shared, why, opener, log);
-    let mut patience = RETRY_FIRST;
+    let mut backoff = RETRY_FIRST;
     loop {
-        if shared.wait_before_retry(patience) {
+        if shared.wait_before_retry(backoff) {
             return None;
         }
-        patience = (patience * 2).min(RETRY_LAST);
+        backoff = (backoff * 2).min(RETRY_LAST);
         if let Some(log) = reopen(shared, opener) {
             return Some(log);
         }

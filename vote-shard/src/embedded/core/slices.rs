@@ -90,7 +90,7 @@ impl Core {
         Ok(self.answer_after(known.map_or(0, |known| known.changed_in), ()))
     }
 
-    /// Returns a slice's record.
+    /// Returns a slice's fence.
     pub(in crate::embedded) fn fence(
         &self,
         slice: &SliceId,

@@ -63,7 +63,7 @@ pub enum ShardOpenError {
     #[error("start a thread of the shard")]
     Thread(#[source] std::io::Error),
     /// A record of the log.
-    #[error("group {sequence}")]
+    #[error("cannot apply log group {sequence}")]
     Record {
         /// The group.
         sequence: u64,

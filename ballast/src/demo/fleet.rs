@@ -65,7 +65,7 @@ impl DemoFleet {
             .context("make a temporary directory")?;
         tokio::fs::write(home.path().join("ballast.toml"), config_text("auto")).await?;
         tokio::fs::write(home.path().join("rules.toml"), rules_text()).await?;
-        let mut house = Self {
+        let mut fleet = Self {
             home,
             child: None,
             listen: listen.to_owned(),
@@ -73,10 +73,10 @@ impl DemoFleet {
             token: String::new(),
             kills: 0,
         };
-        house.start().await?;
-        let token = tokio::fs::read_to_string(house.home.path().join("token")).await?;
-        token.trim().clone_into(&mut house.token);
-        Ok(house)
+        fleet.start().await?;
+        let token = tokio::fs::read_to_string(fleet.home.path().join("token")).await?;
+        token.trim().clone_into(&mut fleet.token);
+        Ok(fleet)
     }
 
     /// The file with the story.
