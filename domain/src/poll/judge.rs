@@ -27,7 +27,7 @@ pub struct JudgedBallot {
     pub choice: VoteChoice,
     /// The request's id.
     pub request: RequestId,
-    /// When it arrived, see [`arrival`].
+    /// When it arrived, see [`clamp_arrival`].
     pub at: Timestamp,
     /// The revision that it requires.
     pub if_revision: Option<u32>,
