@@ -17,7 +17,7 @@ use crate::ledger::random::SeededRandom;
 use crate::ledger::world::LedgerWorld;
 use crate::ledger::{LedgerPlan, Run};
 use crate::support::polls::Application;
-use crate::support::{Instance, InstanceOptions, eventually, text};
+use crate::support::{Instance, InstanceOptions, eventually, text, within};
 use serde_json::Value;
 
 /// Large enough for a run, small enough to fill.
@@ -279,7 +279,9 @@ fn a_move_to_a_full_disk_waits_for_room_and_loses_nothing() {
         trouble.run.await_votes().await;
         std::fs::remove_file(&filler).unwrap();
         let instance = trouble.run.world.instance();
-        eventually("the end of the migration", async || {
+        // The step waits for its next attempt, and then copies under full load.
+        let patience = Duration::from_secs(180);
+        within(patience, "the end of the migration", async || {
             let now = instance.get(&path).await;
             let status = text(&now["status"]);
             (!["running", "waiting"].contains(&status.as_str())).then(|| {

@@ -272,7 +272,7 @@ async fn slices_that_belong_elsewhere_are_moved_there() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_is_refused() {
+async fn invalid_splits_are_refused() {
     let it = Instance::start().await;
     let application = Application::create(&it, "acme").await;
     application.poll(json!({})).await;
