@@ -113,7 +113,7 @@ fn every_world_comes_to_rest_with_nothing_lost() {
         }
         Err((seed, why)) => panic!(
             "seed {seed}: {why}\nBALLAST_SIM_SEED={seed} cargo test -p ballast-sim \
-             --test simulation every_world -- --nocapture"
+             --features faults --test simulation every_world -- --nocapture"
         ),
     }
 }
