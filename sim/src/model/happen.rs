@@ -57,7 +57,7 @@ pub struct MigrationModel {
     /// Whether to drop state that no longer matters.
     pub(super) forgets: bool,
     /// Worlds that are known to come to rest.
-    pub(super) calm: Arc<Mutex<HashSet<ModelWorld>>>,
+    pub(super) calm: Arc<Mutex<HashSet<ModelWorld, ahash::RandomState>>>,
 }
 
 /// An event.
