@@ -104,7 +104,7 @@ async fn nothing_is_lost_while_tenants_move_and_the_process_dies() {
         clients: (160, 8),
         // Slow voters: with full speed for so many migrations, each takes longer than the one
         // before.
-        think: Duration::from_millis(if long() { 1_000 } else { 25 }),
+        think: Duration::from_millis(if long() { 1_000 } else { 100 }),
         expires_in_ms: 20_000,
         tears_one_in: 4,
         recovery: Duration::from_secs(60),

@@ -1,5 +1,6 @@
 //! One `ballast` process. Collects its output and never lets it outlive the test.
 
+use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -177,9 +178,15 @@ impl Drop for Process {
     }
 }
 
+/// The path of the binary: `BALLAST_BIN`, or what cargo built last. `scripts/run-tests` sets it
+/// where tests of several builds run at the same time.
+pub fn ballast_path() -> OsString {
+    std::env::var_os("BALLAST_BIN").unwrap_or_else(|| env!("CARGO_BIN_EXE_ballast").into())
+}
+
 /// The binary, without the environment variables that it reads.
 pub fn ballast() -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_ballast"));
+    let mut command = Command::new(ballast_path());
     command.env_remove("RUST_LOG");
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("BALLAST_") {

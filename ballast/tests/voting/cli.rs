@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Output, Stdio};
 
+use crate::support::process::ballast_path;
 use serde_json::Value;
 
 /// A running instance with three shards, and the command line with its address and token.
@@ -40,7 +41,7 @@ impl CliInstance {
     fn start() -> Self {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("ballast.toml"), "[fleet]\nshards = 3\n").unwrap();
-        let mut server = Command::new(env!("CARGO_BIN_EXE_ballast"))
+        let mut server = Command::new(ballast_path())
             .args(["up", "--json", "--listen", "127.0.0.1:0"])
             .args(["--data-dir", "served", "--admin-token-file", "served-token"])
             .current_dir(dir.path())
@@ -63,7 +64,7 @@ impl CliInstance {
     }
 
     fn command(&self, args: &[&str]) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_ballast"));
+        let mut command = Command::new(ballast_path());
         command
             .args(args)
             .current_dir(self.dir.path())

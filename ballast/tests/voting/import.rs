@@ -4,11 +4,12 @@ use std::process::{Command, Output};
 
 use crate::support::Instance;
 use crate::support::polls::Application;
+use crate::support::process::ballast_path;
 use serde_json::Value;
 
 /// Runs `ballast poll …` with the tenant's key.
 fn poll(it: &Instance, key: &str, args: &[&str]) -> Output {
-    Command::new(env!("CARGO_BIN_EXE_ballast"))
+    Command::new(ballast_path())
         .args(["--json", "--url", &it.router])
         .arg("poll")
         .args(args)
