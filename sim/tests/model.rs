@@ -20,6 +20,10 @@ use std::time::Instant;
 use ballast_sim::model::{BrokenRule, Invariant, MigrationModel, ModelBounds};
 use stateright::{Checker, HasDiscoveries, Model};
 
+/// An exploration allocates and frees millions of small states.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Everything at once: two voters, two workers, one of which is late, observations that
 /// take time, two migrations, a postponed seal, and a stray message that arrives any
 /// number of times. (In all bounds routers are stale, votes are repeated, and migrations

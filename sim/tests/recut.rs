@@ -11,6 +11,10 @@
 use ballast_sim::recut::{RecutBounds, RecutInvariant, RecutModel, RecutRule};
 use stateright::{Checker, HasDiscoveries, Model};
 
+/// An exploration allocates and frees millions of small states.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// One recut, aborted or not.
 const ONE: RecutBounds = RecutBounds {
     voters: 2,
