@@ -22,6 +22,8 @@ use serde_json::Value;
 
 /// Large enough for a run, small enough to fill.
 const DISK: &str = "size=256m";
+/// How long it may take to fill the disk and the log.
+const FILLING: Duration = Duration::from_secs(180);
 /// Set in the process that runs inside the namespace.
 const INSIDE: &str = "BALLAST_TEST_INSIDE";
 const SHARDS: usize = 4;
@@ -143,6 +145,27 @@ impl Trouble {
         free.remove(0)
     }
 
+    /// Fills the disk, and then the space that the log has already reserved, up to a segment of
+    /// 64 MiB: the run's clients alone would need minutes for that on a busy machine.
+    async fn fill_until_votes_fail(&self, filler: &Path) {
+        let application = &self.run.shared.applications[0];
+        let poll = application.poll(serde_json::json!({})).await;
+        let mut voters = 0..;
+        within(FILLING, "the disk is full", async || {
+            // Also what was freed meanwhile.
+            fill(filler);
+            let lines = voters.by_ref().take(20_000);
+            let lines = lines.map(|voter: u64| poll.line(0, &format!("{voter:0>128}")));
+            let lines: String = lines.collect();
+            // Refused as a whole once the shard is known to be unavailable.
+            let sent = application.call("POST", "/votes");
+            let sent = sent.raw("application/x-ndjson", lines).try_send().await?;
+            let is_refused = sent.status == 503 || sent.text.contains("\"refused\"");
+            is_refused.then_some(())
+        })
+        .await;
+    }
+
     /// Waits until `/readyz` names the shard, and nothing else.
     async fn wait_until_unready(&self) -> String {
         let instance = self.run.world.instance();
@@ -230,14 +253,7 @@ fn a_full_disk_refuses_votes_until_there_is_room() {
     inside(async {
         let trouble = Trouble::prepared(&[]).await;
         let filler = trouble.shard.0.join("filler");
-        // Keep filling, also space that is freed meanwhile, until votes fail.
-        let reply = eventually("the disk is full", async || {
-            fill(&filler);
-            let instance = trouble.run.world.instance();
-            let answer = instance.route("GET", "/readyz").try_send().await?;
-            (answer.status == 503).then_some(())
-        });
-        reply.await;
+        trouble.fill_until_votes_fail(&filler).await;
         let reply = trouble.wait_until_unready().await;
         assert!(reply.contains("No space left"), "{reply}");
         trouble.assert_nothing_is_acknowledged().await;
