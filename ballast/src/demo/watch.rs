@@ -35,14 +35,15 @@ pub(super) async fn wait_for_action(
         let Some(hotspot) = newest_hotspot(api).await? else {
             continue;
         };
-        reported.report(&hotspot, teller);
         let Some(plan) = hotspot["planID"].as_str() else {
+            reported.report_hotspot(&hotspot, teller);
             continue;
         };
         teller.record_plan(plan);
         let shown = api
             .admin(Method::GET, &format!("/plans/{plan}"), None)
             .await?;
+        reported.report_plan(&hotspot, &shown, teller);
         if let Some(migration) = shown["migrationIDs"][0].as_str()
             && is_known(api, migration).await?
         {
@@ -77,26 +78,46 @@ struct ReportedFindings {
 }
 
 impl ReportedFindings {
-    fn report(&mut self, hotspot: &Value, teller: &StoryWriter) {
-        let letter = hotspot["letter"].as_str().unwrap_or_default();
-        teller.record_hotspot(hotspot["hotspotID"].as_str().unwrap_or_default());
-        // Once a plan exists, the report names the planned move.
-        let is_planned = hotspot["cure"] == "move" && hotspot["planID"].is_string();
-        if is_planned && !self.diagnosed {
-            self.diagnosed = true;
-            let said = format!(
-                "{}. {}",
-                report_section(letter, "Cause"),
-                report_section(letter, "Cure")
-            );
-            teller.begin("diagnosis", &said);
-            teller.quote(letter);
-        } else if !self.seen && !self.diagnosed {
+    fn report_hotspot(&mut self, hotspot: &Value, teller: &StoryWriter) {
+        teller.record_hotspot(&text(&hotspot["hotspotID"]));
+        if !std::mem::replace(&mut self.seen, true) {
             let shard = text(&hotspot["shardIDs"][0]);
             let said = format!("{shard} is hot; the hotspot loop checks whether it lasts");
             teller.begin("diagnosis", &said);
         }
-        self.seen = true;
+    }
+
+    /// Reports the cause, and the migrations that the plan makes of it: the diagnosis
+    /// itself may have had another target in mind, before the planner weighed all shards.
+    fn report_plan(&mut self, hotspot: &Value, plan: &Value, teller: &StoryWriter) {
+        teller.record_hotspot(&text(&hotspot["hotspotID"]));
+        if std::mem::replace(&mut self.diagnosed, true) {
+            return;
+        }
+        let letter = text(&hotspot["letter"]);
+        let cause = report_section(&letter, "Cause");
+        let said = format!("{cause}. {}", describe_plan(plan));
+        teller.begin("diagnosis", &said);
+        teller.quote(&text(&plan["letter"]));
+    }
+}
+
+/// What a plan does: its migrations, or its own description of another cure.
+fn describe_plan(plan: &Value) -> String {
+    let moves = plan["plan"]["moves"].as_array();
+    let moves = moves.into_iter().flatten().map(|planned| {
+        let [tenant, from, to] =
+            ["tenantID", "fromShardID", "toShardID"].map(|key| text(&planned[key]));
+        format!("{tenant} from {from} to {to}")
+    });
+    let moves: Vec<_> = moves.collect();
+    match moves.is_empty() {
+        true => text(&plan["letter"])
+            .lines()
+            .next()
+            .unwrap_or_default()
+            .to_owned(),
+        false => format!("The plan moves {}", moves.join(", ")),
     }
 }
 
@@ -174,7 +195,21 @@ fn text(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::report_section;
+    use serde_json::json;
+
+    use super::{describe_plan, report_section};
+
+    #[test]
+    fn the_story_names_the_target_of_the_plan() {
+        let planned = json!({ "tenantID": "a", "fromShardID": "shard-6", "toShardID": "shard-5" });
+        let plan = json!({ "letter": "Cure: …", "plan": { "moves": [planned] } });
+        assert_eq!(
+            describe_plan(&plan),
+            "The plan moves a from shard-6 to shard-5"
+        );
+        let split = json!({ "letter": "Split a into 4.\nIt is too large." });
+        assert_eq!(describe_plan(&split), "Split a into 4.");
+    }
 
     #[test]
     fn cause_and_cure_are_found_in_a_letter() {

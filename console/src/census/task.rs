@@ -4,16 +4,17 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use ballast_control_plane::load::current::ShardHeat;
+use ballast_control_plane::load::current::{LoadFilter, ShardHeat};
+use ballast_control_plane::load::history::{self, TimeRange};
 use ballast_control_plane::migrations::{self, MigrationFilter};
 use ballast_control_plane::{ControlPlane, tenants};
 use ballast_domain::tenant::SliceId;
-use ballast_domain::{Result, ShardId};
+use ballast_domain::{Result, ShardId, Timestamp};
 use ballast_vote_shard::ShardError;
 use tokio::sync::watch;
 
 use super::count::{FleetFigures, Heat, PreviousRound, ShardReading, count};
-use super::series::{RateSample, Series};
+use super::series::{RateSample, SPAN_MS, Series};
 use crate::page::format::whole;
 
 /// The shortest interval between rounds.
@@ -57,17 +58,39 @@ impl Census {
         series.all()
     }
 
+    /// Reads the load that was recorded before this process started, so that charts
+    /// are not empty after a restart.
+    async fn load_recorded(&self, plane: &ControlPlane) {
+        let from = Timestamp::from_unix_ms(plane.now().unix_ms() - SPAN_MS);
+        let read = async {
+            let range = TimeRange::new(plane, Some(from), None)?;
+            history::show(plane, range, None, LoadFilter::default()).await
+        };
+        match read.await {
+            Ok(recorded) => {
+                let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+                series.prepend_recorded(&recorded.shards);
+            }
+            // Charts then begin with this process.
+            Err(error) => tracing::debug!(%error, "cannot read recorded load for charts"),
+        }
+    }
+
     /// Runs rounds until it is aborted.
     pub(crate) async fn run(&self, plane: &ControlPlane) {
+        self.load_recorded(plane).await;
         let mut before = PreviousRound::default();
+        // A rate needs two rounds.
+        let mut has_rates = false;
         loop {
             let began = plane.now();
             match take_census(plane, &mut before).await {
                 Ok(fleet) => {
                     let at = fleet.at.unwrap_or(began);
-                    let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
-                    series.add(at, &fleet);
-                    drop(series);
+                    if std::mem::replace(&mut has_rates, true) {
+                        let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+                        series.add(at, &fleet);
+                    }
                     self.newest.send_replace(Arc::new(fleet));
                 }
                 Err(error) => tracing::debug!(%error, "census failed, retrying"),
