@@ -14,6 +14,7 @@ use std::time::Duration;
 use ballast_domain::Timestamp;
 
 use crate::embedded::core::RecordGroup;
+use crate::embedded::disk::LostName;
 use crate::embedded::engine::open::{OpenedShard, ShardOpener};
 use crate::embedded::engine::shared::{CommitterTask, EngineShared};
 use crate::embedded::faults::{self, Fault};
@@ -60,6 +61,10 @@ fn write_groups(
     loop {
         let (group, tallies) = match shared.wait_for_task(ticked) {
             CommitterTask::Write(group, tallies) => (group, tallies),
+            CommitterTask::CheckFiles => match check_files(shared, log) {
+                Ok(()) => continue,
+                Err(why) => return StopReason::Failed(why),
+            },
             CommitterTask::Rebuild(why) => return StopReason::Failed(why),
             CommitterTask::Stop => return StopReason::Stopped,
         };
@@ -101,6 +106,19 @@ pub(in crate::embedded) fn write(
     }
 }
 
+/// Checks that all files that a restart needs still have their names.
+pub(in crate::embedded) fn check_files(shared: &EngineShared, log: &mut Log) -> Result<(), String> {
+    let store = shared.store();
+    log.close_before(store.flushed());
+    let checked = log.check_names();
+    let checked = checked.and_then(|()| match shared.try_lock_files() {
+        Some(_files) => store.check_names(),
+        // They are just being replaced: next time.
+        None => Ok(()),
+    });
+    checked.map_err(|lost| error_chain(&lost))
+}
+
 /// Removes segments that the compactor no longer needs. A failure costs only
 /// disk space; the next call tries again.
 fn remove_old_segments(shared: &EngineShared, log: &mut Log, opener: &ShardOpener) {
@@ -114,17 +132,49 @@ fn remove_old_segments(shared: &EngineShared, log: &mut Log, opener: &ShardOpene
 
 /// Reopens the log with backoff until it works or the shard stops.
 fn recover(shared: &EngineShared, why: &str, opener: &ShardOpener, log: Log) -> Option<Log> {
-    discard_memory(shared, why, opener, log);
+    let mut failed = discard_memory(shared, why, opener, log);
     let mut backoff = RETRY_FIRST;
     loop {
         if shared.wait_before_retry(backoff) {
             return None;
         }
         backoff = (backoff * 2).min(RETRY_LAST);
-        if let Some(log) = reopen(shared, opener) {
+        if let Some(log) = failed.reopen(shared, opener) {
             return Some(log);
         }
     }
+}
+
+/// A log that failed. Its files stay open until those that were removed are
+/// written again: they may hold the only copy of acknowledged votes.
+#[derive(Default)]
+pub(in crate::embedded) struct FailedLog(Option<Log>);
+
+impl FailedLog {
+    /// Tries to reopen the log.
+    pub(in crate::embedded) fn reopen(
+        &mut self,
+        shared: &EngineShared,
+        opener: &ShardOpener,
+    ) -> Option<Log> {
+        if let Some(log) = &mut self.0 {
+            if let Err(lost) = restore_removed(shared, log) {
+                shared.lock().trouble = Some(error_chain(&lost));
+                return None;
+            }
+            self.0 = None;
+        }
+        reopen(shared, opener)
+    }
+}
+
+/// Writes removed files again.
+fn restore_removed(shared: &EngineShared, log: &mut Log) -> Result<(), LostName> {
+    let store = shared.store();
+    log.close_before(store.flushed());
+    log.restore_removed()?;
+    let _files = shared.lock_files();
+    store.restore_removed()
 }
 
 /// Discards memory, and fails all waiting callers.
@@ -133,18 +183,17 @@ pub(in crate::embedded) fn discard_memory(
     why: &str,
     opener: &ShardOpener,
     log: Log,
-) {
+) -> FailedLog {
     tracing::error!(
         shard = opener.name(),
         cause = why,
         "discarding memory; rebuilding it from disk"
     );
     shared.failed(why);
-    drop(log);
+    FailedLog(Some(log))
 }
 
-/// Tries to reopen the log.
-pub(in crate::embedded) fn reopen(shared: &EngineShared, opener: &ShardOpener) -> Option<Log> {
+fn reopen(shared: &EngineShared, opener: &ShardOpener) -> Option<Log> {
     match try_open(shared, opener) {
         Ok(OpenedShard {
             log, core, store, ..

@@ -22,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use xxhash_rust::xxh3::Xxh3;
 
 use crate::embedded::core::Core;
-use crate::embedded::disk::{Disk, read_all};
+use crate::embedded::disk::{Disk, NamedFile, read_all};
 use crate::embedded::record::{
     self, Counters, PollNo, PollRecord, Record, RecordError, SliceRecord,
 };
@@ -265,6 +265,14 @@ pub(in crate::embedded) fn list(disk: &dyn Disk) -> Result<Vec<u64>, CheckpointE
     let mut positions: Vec<u64> = names.iter().filter_map(|name| position_in(name)).collect();
     positions.sort_unstable_by(|one, two| two.cmp(one));
     Ok(positions)
+}
+
+/// Opens a checkpoint's file.
+pub(in crate::embedded) fn open(
+    disk: &dyn Disk,
+    position: u64,
+) -> Result<NamedFile, CheckpointError> {
+    NamedFile::open(disk, file_name(position)).map_err(failed("open a checkpoint"))
 }
 
 /// Reads a checkpoint: its header and its records.

@@ -19,7 +19,7 @@ use crate::embedded::compaction::requests::CheckpointFailure;
 use crate::embedded::disk::Disk;
 use crate::embedded::engine::open::ShardOptions;
 use crate::embedded::engine::shared::EngineShared;
-use crate::embedded::engine::store::ShardStore;
+use crate::embedded::engine::store::{ShardStore, StoreBase};
 use crate::embedded::runs::{self, Run, RunSet};
 
 /// Polling interval.
@@ -167,7 +167,11 @@ pub(in crate::embedded) fn write_checkpoint(
     snapshot.write(disk, &runs)?;
     let is_damaged = runs.0.iter().any(|run| run.is_damaged());
     shared.track_replaced(&store.runs());
-    store.replace(runs, snapshot.position);
+    store.replace(StoreBase {
+        runs,
+        flushed: snapshot.position,
+        checkpoint: Some(checkpoint::open(disk, snapshot.position)?),
+    });
     shared.lock().state.evict(snapshot.position);
     shared.record_checkpoint(bytes);
     if is_damaged {

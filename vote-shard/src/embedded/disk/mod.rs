@@ -11,6 +11,7 @@
 //! [`RealDisk`] is a directory. [`SimulatedDisk`] is as bad as the contract
 //! allows.
 
+mod file_name;
 mod real;
 mod simulated;
 #[cfg(test)]
@@ -18,8 +19,17 @@ pub(in crate::embedded) mod watched;
 
 use std::io;
 
+pub use file_name::LostName;
+pub(in crate::embedded) use file_name::{NamedFile, check_name, restore_name};
 pub use real::RealDisk;
 pub use simulated::{Crash, SimulatedDisk};
+
+/// Identifies a file of a disk, whatever its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiskFileId {
+    device: u64,
+    number: u64,
+}
 
 /// A flat directory of files.
 pub trait Disk: Send + Sync + 'static {
@@ -46,6 +56,9 @@ pub trait Disk: Send + Sync + 'static {
 
     /// Makes names durable.
     fn sync_names(&self) -> io::Result<()>;
+
+    /// Returns the file that has this name; `None` if there is none.
+    fn file_id(&self, name: &str) -> io::Result<Option<DiskFileId>>;
 }
 
 /// An open file.
@@ -62,6 +75,9 @@ pub trait DiskFile: Send + Sync {
 
     /// Makes written bytes durable.
     fn sync(&mut self) -> io::Result<()>;
+
+    /// Identifies the file, also when its name was removed.
+    fn id(&self) -> io::Result<DiskFileId>;
 }
 
 /// Reads a whole file.

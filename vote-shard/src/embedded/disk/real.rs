@@ -1,12 +1,12 @@
 //! A directory of the operating system.
 
-use std::fs::{self, File, OpenOptions, TryLockError};
+use std::fs::{self, File, Metadata, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::{Disk, DiskFile};
+use super::{Disk, DiskFile, DiskFileId};
 use crate::embedded::faults::{self, Fault};
 
 /// Bytes to free per step.
@@ -146,6 +146,21 @@ impl Disk for RealDisk {
     fn sync_names(&self) -> io::Result<()> {
         File::open(&self.directory)?.sync_all()
     }
+
+    fn file_id(&self, name: &str) -> io::Result<Option<DiskFileId>> {
+        match fs::symlink_metadata(self.path(name)) {
+            Ok(metadata) => Ok(Some(file_id(&metadata))),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn file_id(metadata: &Metadata) -> DiskFileId {
+    DiskFileId {
+        device: metadata.dev(),
+        number: metadata.ino(),
+    }
 }
 
 impl DiskFile for RealFile {
@@ -166,6 +181,10 @@ impl DiskFile for RealFile {
             return Err(io::Error::other("planted fault: the sync failed"));
         }
         self.file.sync_data()
+    }
+
+    fn id(&self) -> io::Result<DiskFileId> {
+        Ok(file_id(&self.file.metadata()?))
     }
 }
 

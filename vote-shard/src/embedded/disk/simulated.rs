@@ -16,7 +16,7 @@ use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
-use super::{Disk, DiskFile};
+use super::{Disk, DiskFile, DiskFileId};
 
 /// The unit that is written atomically.
 const SECTOR: usize = 512;
@@ -378,6 +378,20 @@ impl Disk for SimulatedDisk {
         state.durable_names = state.names.clone();
         Ok(())
     }
+
+    fn file_id(&self, name: &str) -> io::Result<Option<DiskFileId>> {
+        let state = self.state();
+        state.check()?;
+        Ok(state.names.get(name).copied().map(file_id))
+    }
+}
+
+/// Files keep their index.
+fn file_id(file: usize) -> DiskFileId {
+    DiskFileId {
+        device: 0,
+        number: file as u64,
+    }
 }
 
 impl DiskFile for SimulatedFile {
@@ -441,6 +455,10 @@ impl DiskFile for SimulatedFile {
             copy_sector(cached, durable, sector);
         }
         Ok(())
+    }
+
+    fn id(&self) -> io::Result<DiskFileId> {
+        Ok(file_id(self.file))
     }
 }
 

@@ -4,7 +4,7 @@
 use std::io;
 use std::sync::Arc;
 
-use super::{Disk, DiskFile, SimulatedDisk};
+use super::{Disk, DiskFile, DiskFileId, SimulatedDisk};
 
 /// An operation on a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,5 +55,9 @@ impl Disk for WatchedDisk {
 
     fn sync_names(&self) -> io::Result<()> {
         self.0.sync_names()
+    }
+
+    fn file_id(&self, name: &str) -> io::Result<Option<DiskFileId>> {
+        self.0.file_id(name)
     }
 }

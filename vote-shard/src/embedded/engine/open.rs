@@ -14,7 +14,7 @@ use ballast_domain::bounds::POLLS_PER_SLICE_MAX;
 use crate::embedded::compaction::checkpoint::{self, CheckpointError};
 use crate::embedded::core::{Core, Limits};
 use crate::embedded::disk::Disk;
-use crate::embedded::engine::store::ShardStore;
+use crate::embedded::engine::store::{ShardStore, StoreBase};
 use crate::embedded::log::{self, Log, LogError};
 use crate::embedded::record::{PollNo, RecordError};
 use crate::embedded::runs::{self, RowKey, Run, RunError, RunSet};
@@ -98,8 +98,7 @@ const REOPEN_FREE_BYTES: u64 = 1 << 20;
 /// Memory and runs as of a checkpoint.
 struct CheckpointBase {
     state: EngineState,
-    runs: RunSet,
-    position: u64,
+    store: StoreBase,
 }
 
 impl ShardOpener {
@@ -121,14 +120,13 @@ impl ShardOpener {
         self.remove_drafts()?;
         let CheckpointBase {
             mut state,
-            runs,
-            position,
+            store: base,
         } = self.load_base()?;
         let (mut bad, mut log_bytes) = (None, 0);
         let (log, recovered) = Log::open(
             self.disk.clone(),
             self.options.log,
-            position,
+            base.flushed,
             |sequence, payload| {
                 log_bytes += payload.len() as u64;
                 if bad.is_none()
@@ -155,7 +153,7 @@ impl ShardOpener {
             allowance_ms: self.options.allowance_ms,
         };
         let core = Core::new(state, log.durable(), limits);
-        let store = ShardStore::new(self.disk.clone(), log.reader(), runs, position);
+        let store = ShardStore::new(self.disk.clone(), log.reader(), base);
         Ok(OpenedShard {
             log,
             core,
@@ -196,8 +194,7 @@ impl ShardOpener {
             Some(error) if !self.log_is_whole()? => Err(error),
             _ => Ok(CheckpointBase {
                 state: EngineState::default(),
-                runs: RunSet::default(),
-                position: 0,
+                store: StoreBase::default(),
             }),
         }
     }
@@ -218,8 +215,11 @@ impl ShardOpener {
         load_rows(&mut state, &runs)?;
         Ok(CheckpointBase {
             state,
-            runs,
-            position,
+            store: StoreBase {
+                runs,
+                flushed: position,
+                checkpoint: Some(checkpoint::open(&*self.disk, position)?),
+            },
         })
     }
 }

@@ -1,7 +1,7 @@
 //! State that a shard's threads and its callers share.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock, TryLockError, Weak};
 use std::time::Duration;
 
 use ballast_domain::{Clock, Timestamp};
@@ -17,7 +17,7 @@ use crate::embedded::record::PollNo;
 use crate::embedded::runs::{Run, RunSet};
 use crate::shard::{Stalls, Tally};
 
-/// Interval between checks for expired polls.
+/// Interval between checks for expired polls and of the shard's files.
 const TICK: Duration = Duration::from_millis(500);
 /// Expired polls closed in one group.
 const CLOSED_AT_ONCE: usize = 1_000;
@@ -28,6 +28,8 @@ const POISONED: &str = "a panic left the shard's memory inconsistent; rebuilding
 pub(in crate::embedded) enum CommitterTask {
     /// Write this group; these are the counts after it.
     Write(RecordGroup, Vec<(PollNo, Tally)>),
+    /// Check that the shard's files still have their names.
+    CheckFiles,
     /// Rebuild memory, for this reason.
     Rebuild(String),
     /// Stop: the shard is closing and the open group is empty.
@@ -241,6 +243,15 @@ impl EngineShared {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Locks the files other than the log's, unless they are locked.
+    pub(in crate::embedded) fn try_lock_files(&self) -> Option<MutexGuard<'_, ()>> {
+        match self.file_lock.try_lock() {
+            Ok(files) => Some(files),
+            Err(TryLockError::Poisoned(poisoned)) => Some(poisoned.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+
     /// Allows the log to drop groups up to `sequence`.
     pub(in crate::embedded) fn forget_up_to(&self, sequence: u64) {
         self.forget.store(sequence, Ordering::Release);
@@ -350,6 +361,7 @@ impl EngineShared {
         if since.is_none_or(|since| u128::from(since) >= TICK.as_millis()) {
             *ticked = Some(now);
             core.close_expired(now, CLOSED_AT_ONCE);
+            return Some(CommitterTask::CheckFiles);
         }
         if !core.open.is_empty() {
             let (group, tallies) = take(core);

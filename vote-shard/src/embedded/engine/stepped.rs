@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use ballast_domain::Timestamp;
 
-use crate::embedded::background::committer;
+use crate::embedded::background::committer::{self, FailedLog};
 use crate::embedded::compaction::compactor::{self, CompactionError};
 use crate::embedded::core::RecordGroup;
 use crate::embedded::engine::open::{ShardOpener, ShardOptions};
@@ -41,13 +41,22 @@ pub enum LogStepOutcome {
     Reopened,
 }
 
+/// A group to be written, and the counts after it.
+type TakenGroup = (RecordGroup, Vec<(PollNo, Tally)>);
+
+/// Whether the log can be written.
+enum LogState {
+    Open(Log),
+    /// It must be reopened.
+    Failed(FailedLog),
+}
+
 /// Writes the log, step by step.
 pub struct LogSteps {
     shared: Arc<EngineShared>,
     opener: ShardOpener,
-    /// `None` while the log must be reopened.
-    log: Option<Log>,
-    taken: Option<(RecordGroup, Vec<(PollNo, Tally)>)>,
+    log: LogState,
+    taken: Option<TakenGroup>,
     ticked: Option<Timestamp>,
 }
 
@@ -60,7 +69,7 @@ impl LogSteps {
         Self {
             shared,
             opener,
-            log: Some(log),
+            log: LogState::Open(log),
             taken: None,
             ticked: None,
         }
@@ -73,12 +82,15 @@ impl LogSteps {
 
     /// Does the next step.
     pub fn step(&mut self) -> LogStepOutcome {
-        let Some(log) = &mut self.log else {
-            self.log = committer::reopen(&self.shared, &self.opener);
-            return match self.log {
-                Some(_) => LogStepOutcome::Reopened,
-                None => LogStepOutcome::Failed,
-            };
+        let log = match &mut self.log {
+            LogState::Open(log) => log,
+            LogState::Failed(failed) => match failed.reopen(&self.shared, &self.opener) {
+                Some(log) => {
+                    self.log = LogState::Open(log);
+                    return LogStepOutcome::Reopened;
+                }
+                None => return LogStepOutcome::Failed,
+            },
         };
         let failed = match self.taken.take() {
             Some((group, tallies)) => {
@@ -90,19 +102,40 @@ impl LogSteps {
                     Err(_) => "panic while writing the shard's log".to_owned(),
                 }
             }
-            None => match self.shared.poll_task(&mut self.ticked) {
-                Some(CommitterTask::Write(group, tallies)) => {
-                    self.taken = Some((group, tallies));
+            None => match poll_task(&self.shared, log, &mut self.ticked) {
+                Ok(Some(taken)) => {
+                    self.taken = Some(taken);
                     return LogStepOutcome::Taken;
                 }
-                Some(CommitterTask::Rebuild(why)) => why,
-                Some(CommitterTask::Stop) | None => return LogStepOutcome::Nothing,
+                Ok(None) => return LogStepOutcome::Nothing,
+                Err(why) => why,
             },
         };
-        if let Some(log) = self.log.take() {
-            committer::discard_memory(&self.shared, &failed, &self.opener, log);
+        let failing = LogState::Failed(FailedLog::default());
+        if let LogState::Open(log) = std::mem::replace(&mut self.log, failing) {
+            let failed = committer::discard_memory(&self.shared, &failed, &self.opener, log);
+            self.log = LogState::Failed(failed);
         }
         LogStepOutcome::Failed
+    }
+}
+
+/// Takes the next group, if there is one. Fails if memory must be rebuilt.
+fn poll_task(
+    shared: &EngineShared,
+    log: &mut Log,
+    ticked: &mut Option<Timestamp>,
+) -> Result<Option<TakenGroup>, String> {
+    loop {
+        return match shared.poll_task(ticked) {
+            Some(CommitterTask::Write(group, tallies)) => Ok(Some((group, tallies))),
+            Some(CommitterTask::CheckFiles) => {
+                committer::check_files(shared, log)?;
+                continue;
+            }
+            Some(CommitterTask::Rebuild(why)) => Err(why),
+            Some(CommitterTask::Stop) | None => Ok(None),
+        };
     }
 }
 

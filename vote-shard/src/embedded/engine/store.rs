@@ -3,10 +3,21 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
-use crate::embedded::disk::Disk;
+use crate::embedded::disk::{Disk, LostName, NamedFile};
 use crate::embedded::export::tail::TailCache;
 use crate::embedded::log::LogReader;
 use crate::embedded::runs::RunSet;
+
+/// What a checkpoint covers.
+#[derive(Default)]
+pub(in crate::embedded) struct StoreBase {
+    /// The rows.
+    pub(in crate::embedded) runs: RunSet,
+    /// The last group in them.
+    pub(in crate::embedded) flushed: u64,
+    /// The checkpoint; none before the first one.
+    pub(in crate::embedded) checkpoint: Option<NamedFile>,
+}
 
 /// The files of an open shard. Replaced when the log is reopened.
 pub(in crate::embedded) struct ShardStore {
@@ -15,24 +26,51 @@ pub(in crate::embedded) struct ShardStore {
     runs: RwLock<RunSet>,
     /// The runs contain the groups up to this one.
     flushed: AtomicU64,
+    /// The checkpoint that says so; none before the first one.
+    checkpoint: RwLock<Option<NamedFile>>,
     /// Rows of the log that exports read in addition to the runs.
     pub(in crate::embedded) tails: TailCache,
 }
 
 impl ShardStore {
-    pub(in crate::embedded) fn new(
-        disk: Arc<dyn Disk>,
-        log: LogReader,
-        runs: RunSet,
-        flushed: u64,
-    ) -> Self {
+    pub(in crate::embedded) fn new(disk: Arc<dyn Disk>, log: LogReader, base: StoreBase) -> Self {
         Self {
             disk,
             log,
-            runs: RwLock::new(runs),
-            flushed: flushed.into(),
+            runs: RwLock::new(base.runs),
+            flushed: base.flushed.into(),
+            checkpoint: RwLock::new(base.checkpoint),
             tails: TailCache::default(),
         }
+    }
+
+    /// Checks that the checkpoint and its runs have their names. The caller holds
+    /// the file lock: otherwise they may just be replaced.
+    pub(in crate::embedded) fn check_names(&self) -> Result<(), LostName> {
+        let runs = self.runs();
+        runs.0
+            .iter()
+            .try_for_each(|run| run.check_name(&*self.disk))?;
+        self.with_checkpoint(|file| file.check(&*self.disk))
+    }
+
+    /// Writes the checkpoint and its runs again where they were removed. The caller
+    /// holds the file lock.
+    pub(in crate::embedded) fn restore_removed(&self) -> Result<(), LostName> {
+        let runs = self.runs();
+        runs.0.iter().try_for_each(|run| run.restore(&*self.disk))?;
+        self.with_checkpoint(|file| file.restore(&*self.disk))
+    }
+
+    fn with_checkpoint(
+        &self,
+        act: impl FnOnce(&NamedFile) -> Result<(), LostName>,
+    ) -> Result<(), LostName> {
+        let file = self
+            .checkpoint
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        file.as_ref().map_or(Ok(()), act)
     }
 
     pub(in crate::embedded) fn runs(&self) -> RunSet {
@@ -56,9 +94,13 @@ impl ShardStore {
     /// Replaces the runs, which now cover the log up to `flushed`. The runs are
     /// stored first: a reader that sees the position finds at least that much
     /// in the runs.
-    pub(in crate::embedded) fn replace(&self, runs: RunSet, flushed: u64) {
-        *self.runs.write().unwrap_or_else(PoisonError::into_inner) = runs;
-        self.flushed.store(flushed, Ordering::Release);
+    pub(in crate::embedded) fn replace(&self, base: StoreBase) {
+        *self.runs.write().unwrap_or_else(PoisonError::into_inner) = base.runs;
+        *self
+            .checkpoint
+            .write()
+            .unwrap_or_else(PoisonError::into_inner) = base.checkpoint;
+        self.flushed.store(base.flushed, Ordering::Release);
         self.tails.clear();
     }
 }

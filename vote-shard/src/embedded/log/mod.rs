@@ -28,11 +28,12 @@ mod survey;
 #[cfg(test)]
 mod tests;
 
+use std::collections::VecDeque;
 use std::io;
 
 use self::reader::SegmentStart;
 use self::segment::{Segment, SegmentDraft};
-use super::disk::Disk;
+use super::disk::{Disk, LostName};
 
 pub use reader::LogReader;
 pub use recover::{LogRecovery, files_after, first_sequence};
@@ -94,6 +95,9 @@ pub enum LogError {
         /// The damage.
         what: String,
     },
+    /// The segment was removed or replaced under the running shard.
+    #[error(transparent)]
+    LostName(#[from] LostName),
     /// A group exceeds the maximum size.
     #[error("a group of {bytes} bytes exceeds the limit of {most}")]
     TooLarge {
@@ -119,6 +123,9 @@ fn failed(doing: &'static str) -> impl FnOnce(io::Error) -> LogError {
 pub struct Log {
     reader: LogReader,
     options: LogOptions,
+    /// Earlier segments that a restart needs. They stay open, so that they can be
+    /// written again if somebody removes them.
+    earlier: VecDeque<Segment>,
     /// The segment that is written to.
     active: Segment,
     poisoned: bool,
@@ -166,6 +173,11 @@ impl Log {
             self.poisoned = true;
             return Err(failed("write a group")(source));
         }
+        // What was written to a file without a name is not there after a restart.
+        if let Err(lost) = self.active.check_name(&*self.reader.disk) {
+            self.poisoned = true;
+            return Err(lost.into());
+        }
         let (left, of) = self.active.remaining();
         self.reader.index.set_remaining(left, of);
         self.reader.index.set_durable(sequence);
@@ -185,7 +197,8 @@ impl Log {
                     id,
                     first_sequence: segment.first_sequence(),
                 });
-                self.active = segment;
+                let finished = std::mem::replace(&mut self.active, segment);
+                self.earlier.push_back(finished);
                 Ok(())
             }
             Err(source) => {
@@ -193,6 +206,27 @@ impl Log {
                 Err(failed("rename a segment")(source))
             }
         }
+    }
+
+    /// Closes the files of segments that a restart does not need, because a
+    /// checkpoint has everything up to `position`.
+    pub(super) fn close_before(&mut self, position: u64) {
+        let starts = |segment: &Segment| segment.first_sequence() <= position + 1;
+        while self.earlier.get(1).map_or(starts(&self.active), starts)
+            && self.earlier.pop_front().is_some()
+        {}
+    }
+
+    /// Checks that the segments which a restart needs have their names.
+    pub(super) fn check_names(&self) -> Result<(), LostName> {
+        let mut segments = self.earlier.iter().chain([&self.active]);
+        segments.try_for_each(|segment| segment.check_name(&*self.reader.disk))
+    }
+
+    /// Writes removed segments again.
+    pub(super) fn restore_removed(&self) -> Result<(), LostName> {
+        let mut segments = self.earlier.iter().chain([&self.active]);
+        segments.try_for_each(|segment| segment.restore(&*self.reader.disk))
     }
 
     /// Creates a segment, from a spare file if there is one and the group fits.

@@ -12,6 +12,7 @@
 //! Segments with only obsolete groups are not read.
 
 use std::collections::VecDeque;
+use std::io;
 use std::sync::Arc;
 
 use super::format::{ALIGN, BadHeader, Frame, HEADER_BYTES, Header, VERSION, frame_bytes};
@@ -100,14 +101,29 @@ impl Log {
             replay(sequence, payload);
             true
         })?;
-        let log = Self {
+        let mut log = Self {
+            earlier: open_finished(&*reader.disk, &found, mark)?,
             reader,
             options,
             active,
             poisoned: false,
         };
+        log.close_before(sequence);
         Ok((log, recovered))
     }
+}
+
+/// Opens the segments before the new one, which contains the groups after `mark`.
+fn open_finished(
+    disk: &dyn Disk,
+    found: &[ScannedSegment],
+    mark: u64,
+) -> Result<VecDeque<Segment>, LogError> {
+    let finished = found.iter().map(|segment| segment.header);
+    let finished = finished.filter(|header| header.first_sequence <= mark);
+    let opened = finished.map(|header| Segment::open_finished(disk, header));
+    let opened: io::Result<_> = opened.collect();
+    opened.map_err(failed("open a segment"))
 }
 
 /// The first group of the oldest segment; `None` if there is no segment.

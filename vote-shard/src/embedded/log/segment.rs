@@ -4,7 +4,7 @@ use std::io;
 
 use super::LogError;
 use super::format::{ALIGN, Frame, HEADER_BYTES, Header, frame_bytes};
-use crate::embedded::disk::{Disk, DiskFile};
+use crate::embedded::disk::{self, Disk, DiskFile, DiskFileId, LostName};
 
 const PREFIX: &str = "log-";
 const SUFFIX: &str = ".seg";
@@ -14,10 +14,11 @@ pub(super) const DRAFT_SUFFIX: &str = ".seg.new";
 /// free space. Its content belongs to another id, so no group in it is valid.
 pub(super) const SPARE_SUFFIX: &str = ".seg.old";
 
-/// The segment that is written to.
+/// An open segment.
 pub(super) struct Segment {
     header: Header,
     file: Box<dyn DiskFile>,
+    file_id: DiskFileId,
     /// Offset of the next group.
     end: u64,
     bytes: u64,
@@ -96,14 +97,37 @@ impl Segment {
     ) -> io::Result<SegmentDraft> {
         let header = Header { id, first_sequence };
         file.write_at(0, &header.encode())?;
-        let bytes = file.bytes()?;
         let end = HEADER_BYTES.next_multiple_of(ALIGN) as u64;
         Ok(SegmentDraft(Self {
             header,
+            file_id: file.id()?,
+            bytes: file.bytes()?,
             file,
             end,
-            bytes,
         }))
+    }
+
+    /// Opens a segment that is no longer written to.
+    pub(super) fn open_finished(disk: &dyn Disk, header: Header) -> io::Result<Self> {
+        let file = disk.open(&file_name(header.id))?;
+        let bytes = file.bytes()?;
+        Ok(Self {
+            header,
+            file_id: file.id()?,
+            file,
+            end: bytes,
+            bytes,
+        })
+    }
+
+    /// Checks that its name leads to it.
+    pub(super) fn check_name(&self, disk: &dyn Disk) -> Result<(), LostName> {
+        disk::check_name(disk, &file_name(self.id()), self.file_id)
+    }
+
+    /// Writes it again if it was removed.
+    pub(super) fn restore(&self, disk: &dyn Disk) -> Result<(), LostName> {
+        disk::restore_name(disk, &file_name(self.id()), self.file_id, &*self.file)
     }
 
     pub(super) fn id(&self) -> u64 {

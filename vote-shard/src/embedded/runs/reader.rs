@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::format::{self, BLOCK_HEAD_BYTES, ENTRY_BYTES, FOOTER_BYTES, Footer, IndexEntry};
 use super::{RowKey, StoredRow, row};
-use crate::embedded::disk::{Disk, DiskFile};
+use crate::embedded::disk::{self, Disk, DiskFile, DiskFileId, LostName};
 use crate::embedded::record::{PollNo, RecordError};
 use crate::embedded::state::RowData;
 
@@ -46,6 +46,7 @@ pub(in crate::embedded) type SkipDamaged<'a> = Option<&'a dyn Fn(RangeInclusive<
 pub(in crate::embedded) struct Run {
     id: u64,
     file: Box<dyn DiskFile>,
+    file_id: DiskFileId,
     index: Vec<IndexEntry>,
     rows: u64,
     /// The last row's key, if readable: lookups beyond it need no read.
@@ -95,6 +96,7 @@ impl Run {
         let (entries, _) = index.as_chunks::<ENTRY_BYTES>();
         let mut run = Self {
             id,
+            file_id: file.id()?,
             file,
             index: entries.iter().map(IndexEntry::decode).collect(),
             rows: footer.rows,
@@ -103,6 +105,16 @@ impl Run {
         };
         run.last = run.read_last_key();
         Ok(run)
+    }
+
+    /// Checks that its name leads to it.
+    pub(in crate::embedded) fn check_name(&self, disk: &dyn Disk) -> Result<(), LostName> {
+        disk::check_name(disk, &format::file_name(self.id), self.file_id)
+    }
+
+    /// Writes it again if it was removed.
+    pub(in crate::embedded) fn restore(&self, disk: &dyn Disk) -> Result<(), LostName> {
+        disk::restore_name(disk, &format::file_name(self.id), self.file_id, &*self.file)
     }
 
     fn read_last_key(&self) -> Option<RowKey> {

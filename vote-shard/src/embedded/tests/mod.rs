@@ -7,5 +7,6 @@ mod exports;
 mod groups;
 mod interrupted;
 mod ledger;
+mod lost_files;
 mod panics;
 mod whole_engine;
