@@ -81,6 +81,13 @@ Examples:
   ballast restore /backups/monday new-data
   ballast restore /backups/monday --data-dir /var/lib/ballast";
 
+pub(crate) const DOCTOR: &str = "\
+Only reads, also while the instance runs. Exit code 1 on any problem.
+
+Examples:
+  ballast doctor
+  ballast doctor --data-dir /var/lib/ballast --json";
+
 pub(crate) const COMPLETIONS: &str = "\
 Examples:
   ballast completions bash > ~/.local/share/bash-completion/completions/ballast

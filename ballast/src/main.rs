@@ -14,6 +14,7 @@ mod backup;
 mod completions;
 mod config;
 mod demo;
+mod doctor;
 mod help;
 #[cfg(test)]
 mod help_tests;
@@ -60,6 +61,8 @@ enum Command {
     /// Restore a backup into an empty data directory
     #[command(after_help = help::RESTORE)]
     Restore(backup::RestoreArgs),
+    #[command(after_help = help::DOCTOR)]
+    Doctor(doctor::DoctorArgs),
     /// Check, show and describe the configuration file
     #[command(subcommand)]
     Config(config::ConfigCommand),
@@ -74,6 +77,7 @@ impl Command {
             Self::Demo(args) => demo::run(&args, screen).await.map_err(local),
             Self::Backup(command) => command.run(screen).await.map_err(local),
             Self::Restore(args) => args.run(screen).await.map_err(local),
+            Self::Doctor(args) => args.run(screen).await.map_err(local),
             Self::Config(command) => config::run(&command, screen).map_err(local),
             Self::Completions(args) => args.run(Cli::command(), screen),
             Self::Operator(command) => {

@@ -37,6 +37,8 @@ struct PlaneInner {
     locks: [Mutex<()>; LOCKS],
     previews: Semaphore,
     workflows: OnceLock<Workflows>,
+    /// Why there is no workflow engine.
+    workflow_trouble: RwLock<Option<String>>,
     migration_backends: OnceLock<MigrationBackends>,
     load_monitor: OnceLock<Arc<LoadMonitor>>,
     hotspot_state: OnceLock<Arc<HotspotState>>,
@@ -88,6 +90,7 @@ impl ControlPlane {
                 locks: [const { Mutex::const_new(()) }; LOCKS],
                 previews: Semaphore::new(PREVIEWS),
                 workflows: OnceLock::new(),
+                workflow_trouble: RwLock::default(),
                 migration_backends: OnceLock::new(),
                 load_monitor: OnceLock::new(),
                 hotspot_state: OnceLock::new(),
@@ -124,6 +127,19 @@ impl ControlPlane {
     /// Attaches the workflow engine; only the first call has an effect.
     pub fn set_workflows(&self, workflows: Workflows) {
         let _ = self.inner.workflows.set(workflows);
+        self.set_workflow_trouble(None);
+    }
+
+    /// Records why there is no workflow engine: migrations and plans wait for it.
+    pub fn set_workflow_trouble(&self, why: Option<String>) {
+        let trouble = self.inner.workflow_trouble.write();
+        *trouble.unwrap_or_else(PoisonError::into_inner) = why;
+    }
+
+    /// Why there is no workflow engine, if it failed to start.
+    pub fn workflow_trouble(&self) -> Option<String> {
+        let trouble = self.inner.workflow_trouble.read();
+        trouble.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The workflow engine, once attached.

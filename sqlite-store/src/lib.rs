@@ -14,11 +14,13 @@
 //! groups, and the execution store (`state-machines`), whose writer reads all it needs
 //! in each group and also limits a group by bytes.
 
+mod check;
 mod connection;
 mod file_identity;
 mod open;
 mod queue;
 
+pub use check::{SqliteCheckError, open_to_check};
 pub use connection::WriterConnection;
 pub use file_identity::FileIdentity;
 pub use open::{SqliteFile, SqliteFileOptions, SqliteOpenError};

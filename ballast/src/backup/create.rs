@@ -20,11 +20,10 @@ use ballast_vote_shard::embedded::inspect::{Inspection, inspect, list_required_f
 use super::archives;
 use super::manifest::{FORMAT, FileCopy, Manifest, NAME, RegistryCopy, ShardCopy};
 use crate::machine::SystemClock;
-use crate::up::{CERTIFICATE_KEY, EXECUTIONS, KnownShards};
+use crate::up::{CERTIFICATE_KEY, EXECUTIONS, KnownShards, REGISTRY, SHARD_IDENTITY};
 
 /// How often a shard is copied again if its files changed during the copy.
 const ATTEMPTS: usize = 10;
-pub(super) const REGISTRY: &str = "registry.db";
 
 /// Copies everything and returns the manifest.
 pub(super) async fn create(data_dir: &Path, destination: &Path) -> anyhow::Result<Manifest> {
@@ -304,7 +303,10 @@ fn copy_shard(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspecti
 
 fn try_copy(from: &Path, to: &Path) -> anyhow::Result<(Vec<FileCopy>, Inspection)> {
     let source = RealDisk::read_only(from)?;
-    let names = list_required_files(&source)?;
+    let mut names = list_required_files(&source)?;
+    if from.join(SHARD_IDENTITY).exists() {
+        names.push(SHARD_IDENTITY.to_owned());
+    }
     for name in &names {
         fs::copy(from.join(name), to.join(name))?;
         File::open(to.join(name))?.sync_all()?;

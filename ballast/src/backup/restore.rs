@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::{Context, bail};
 use ballast_control_plane::intent::Intent;
 use ballast_control_plane::registry::sqlite::SqliteRegistry;
-use ballast_control_plane::registry::typed;
+use ballast_control_plane::registry::{RegistryId, typed};
 use ballast_domain::Clock;
 use ballast_domain::ShardId;
 use ballast_domain::registry::{RecordKind, RecordQuery, Registry};
@@ -20,10 +20,11 @@ use ballast_vote_shard::embedded::disk::RealDisk;
 use ballast_vote_shard::embedded::{EmbeddedShard, ShardOptions};
 
 use super::archives;
-use super::create::{REGISTRY, make_empty};
+use super::create::make_empty;
 use super::manifest::Manifest;
 use super::verify::verify;
 use crate::machine::{SystemClock, SystemEntropy};
+use crate::up::{REGISTRY, ShardIdentity};
 
 /// Marks an incomplete restore; `up` refuses such a data directory.
 pub(crate) const RESTORING: &str = "restoring";
@@ -66,9 +67,12 @@ pub(super) async fn restore(backup: &Path, data_dir: &Path) -> anyhow::Result<Ma
         File::open(&to)?.sync_all()?;
         archives::restore(backup, data_dir, &shard.shard_id, &shard.archive)?;
     }
-    let owned = raise_registry(&data_dir.join(REGISTRY), &manifest).await?;
+    let (registry_id, owned) = raise_registry(&data_dir.join(REGISTRY), &manifest).await?;
     for shard in &manifest.shards {
-        raise_shard(&data_dir.join(&shard.directory), &shard.shard_id, &owned).await?;
+        let directory = data_dir.join(&shard.directory);
+        raise_shard(&directory, &shard.shard_id, &owned).await?;
+        // Earlier backups have no identity.
+        ShardIdentity::claim(&directory, &shard.shard_id, &registry_id, true)?;
     }
     if let Some(executions) = &manifest.executions {
         let path = data_dir.join(&executions.name);
@@ -89,11 +93,11 @@ fn copy(from: &Path, to: &Path) -> anyhow::Result<()> {
     Ok(File::open(to)?.sync_all()?)
 }
 
-/// Raises the epochs of all slices; returns the owner and the epoch of each.
+/// Raises the epochs of all slices; returns the registry, and the owner and epoch of each slice.
 async fn raise_registry(
     path: &Path,
     manifest: &Manifest,
-) -> anyhow::Result<Vec<(ShardId, FencedSlice)>> {
+) -> anyhow::Result<(RegistryId, Vec<(ShardId, FencedSlice)>)> {
     let registry = SqliteRegistry::open(path, Arc::new(SystemClock)).await?;
     relocate_shards(&registry, manifest).await?;
     let reason = format!("restored from the backup of {}", manifest.created_at);
@@ -124,7 +128,7 @@ async fn raise_registry(
             .await?;
     }
     registry.close().await;
-    Ok(owned)
+    Ok((registry.id().clone(), owned))
 }
 
 /// Points every shard to its files in the new data directory.

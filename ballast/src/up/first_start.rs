@@ -14,6 +14,7 @@ use anyhow::{Context, bail};
 use ballast_control_plane::{ControlPlane, bootstrap};
 use ballast_domain::credential::{Credential, Purpose};
 
+use super::orphaned_shards::check_registry_is_new;
 use crate::config::Config;
 use ballast_cli::Screen;
 
@@ -31,12 +32,14 @@ pub(crate) enum AdminTokenState {
 pub(crate) async fn prepare(
     plane: &ControlPlane,
     config: &Config,
+    data_dir: &Path,
     file: Option<&Path>,
     screen: &Screen,
 ) -> anyhow::Result<AdminTokenState> {
     if !bootstrap::is_needed(plane).await? {
         return Ok(AdminTokenState::Old);
     }
+    check_registry_is_new(data_dir)?;
     let (secret, token) = match file {
         Some(file) => {
             let secret = read_or_create(plane, file)?;

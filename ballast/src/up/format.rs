@@ -8,7 +8,7 @@ use std::path::Path;
 use anyhow::{Context, bail};
 
 /// The format that this program writes.
-const FORMAT: u32 = 3;
+const FORMAT: u32 = 4;
 const NAME: &str = "format";
 /// What each format added.
 const CHANGES: &[(u32, &str)] = &[
@@ -17,6 +17,10 @@ const CHANGES: &[(u32, &str)] = &[
     (
         3,
         "the votes of closed polls may be in files under archive/",
+    ),
+    (
+        4,
+        "registry and shards carry the registry's identity, and refuse those of another one",
     ),
 ];
 
@@ -82,17 +86,17 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path();
         assert_eq!(upgrade_format(path).unwrap(), None);
-        assert_eq!(fs::read_to_string(path.join(NAME)).unwrap(), "3\n");
-        fs::write(path.join(NAME), "4\n").unwrap();
-        let error = upgrade_format(path).unwrap_err().to_string();
-        assert!(error.contains("format 4"), "{error}");
         assert_eq!(fs::read_to_string(path.join(NAME)).unwrap(), "4\n");
+        fs::write(path.join(NAME), "5\n").unwrap();
+        let error = upgrade_format(path).unwrap_err().to_string();
+        assert!(error.contains("format 5"), "{error}");
+        assert_eq!(fs::read_to_string(path.join(NAME)).unwrap(), "5\n");
         fs::write(path.join(NAME), "x").unwrap();
         assert!(upgrade_format(path).is_err());
         fs::remove_file(path.join(NAME)).unwrap();
         fs::write(path.join("registry.db"), "").unwrap();
         let message = upgrade_format(path).unwrap().unwrap();
-        assert!(message.contains("from format 0 to 3"), "{message}");
+        assert!(message.contains("from format 0 to 4"), "{message}");
         assert_eq!(upgrade_format(path).unwrap(), None);
     }
 }

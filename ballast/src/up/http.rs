@@ -151,7 +151,7 @@ async fn with_deadline(request: Request, next: Next) -> Result<Response, ApiErro
 /// Ready if the registry accepts commits and every shard of this process accepts votes.
 async fn ready(
     State((plane, shards)): State<(ControlPlane, Arc<LocalShards>)>,
-) -> Result<&'static str, ApiError> {
+) -> Result<String, ApiError> {
     let usages = shards.usages().await.into_iter();
     let mut troubles: Vec<_> = usages
         .filter_map(|(id, usage)| usage.trouble.map(|why| format!("{id}: {why}")))
@@ -162,18 +162,26 @@ async fn ready(
     if let Err(error) = plane.registry().check().await {
         troubles.push(format!("registry: {}", describe_causes(&error)));
     }
-    if let Some(workflows) = plane.workflows()
-        && let Err(error) = workflows.engine().check().await
-    {
-        troubles.push(format!("executions: {}", describe_causes(&error)));
-    }
     if troubles.is_empty() {
-        return Ok("ready\n");
+        // Votes do not need workflows: without them the instance is ready, and says what waits.
+        return Ok(match workflow_trouble(&plane).await {
+            None => "ready\n".to_owned(),
+            Some(why) => format!("ready\nworkflows are unavailable: {why}\n"),
+        });
     }
     let detail = format!("not ready: {}", troubles.join("; "));
     let error = Error::new(ErrorCode::Unavailable, detail);
     let next = "Free disk space, or restore what is missing; Ballast recovers by itself.";
     Err(error.with_next_step(next).retry_after(1).into())
+}
+
+/// Why migrations and plans wait, if the workflow engine or its store does not work.
+async fn workflow_trouble(plane: &ControlPlane) -> Option<String> {
+    let Some(workflows) = plane.workflows() else {
+        return plane.workflow_trouble();
+    };
+    let checked = workflows.engine().check().await;
+    checked.err().map(|error| describe_causes(&error))
 }
 
 /// An error with its causes.

@@ -8,6 +8,8 @@ use std::path::{Path, PathBuf};
 
 use ballast_domain::ShardId;
 
+use super::shard_identity::has_log;
+
 /// One file per opened shard, which holds its URL.
 pub(crate) struct KnownShards {
     directory: PathBuf,
@@ -32,15 +34,8 @@ impl KnownShards {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(()),
             Err(error) => return Err(error.to_string()),
         };
-        // An open shard always has a log segment. Other files may exist by chance, such as
-        // lost+found on a new disk.
-        let has_log = fs::read_dir(directory).is_ok_and(|entries| {
-            let names = entries.flatten().map(|entry| entry.file_name());
-            names
-                .into_iter()
-                .any(|name| name.to_string_lossy().ends_with(".seg"))
-        });
-        if known == url && !has_log {
+        // An open shard always has a log segment.
+        if known == url && !has_log(directory) {
             return Err(format!(
                 "its files are missing: {} existed when it was last opened; bring it back, or restore a backup",
                 directory.display()

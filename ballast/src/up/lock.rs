@@ -1,16 +1,19 @@
 //! One process per data directory.
 //!
-//! The operating system's file lock ends with the process in every case. The pid in the file is for
-//! the error message of a second process.
+//! The lock is on the directory itself, which cannot be removed without its data; a file in it
+//! could be. The operating system's lock ends with the process in every case. The pid in the file
+//! `ballast.lock` is for the error message of a second process.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, TryLockError};
-use std::io::{Read, Seek, Write};
+use std::io::{Seek, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context, bail};
 
+/// Holds the pid of the process that has the directory locked.
+const LOCK_FILE: &str = "ballast.lock";
 /// Retries while another process ends, and the delay between them: one second in total.
 const TRIES: u32 = 20;
 const BETWEEN: Duration = Duration::from_millis(50);
@@ -18,8 +21,8 @@ const BETWEEN: Duration = Duration::from_millis(50);
 /// A data directory locked by this process.
 pub(crate) struct DataDir {
     path: PathBuf,
-    /// Held, not read: dropping it unlocks.
-    _file: File,
+    /// Held, not read: dropping them unlocks. Earlier versions locked only the file.
+    _locks: [File; 2],
 }
 
 impl DataDir {
@@ -39,38 +42,56 @@ impl DataDir {
                 path.display()
             );
         }
-        let lock = path.join("ballast.lock");
+        let directory = File::open(&path).with_context(|| format!("open {}", path.display()))?;
+        lock(&directory, &path)?;
+        let name = path.join(LOCK_FILE);
         let mut file = OpenOptions::new()
             .read(true)
             .write(true)
             .create(true)
             .truncate(false)
-            .open(&lock)
-            .with_context(|| format!("open {}", lock.display()))?;
-        match lock_with_retries(&file) {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                let mut pid = String::new();
-                let _ = file.read_to_string(&mut pid);
-                bail!(
-                    "the data directory {} is in use by process {}; stop that process, or choose another directory with --data-dir",
-                    path.display(),
-                    pid.trim()
-                );
-            }
-            Err(TryLockError::Error(error)) => {
-                return Err(error).with_context(|| format!("lock {}", lock.display()));
-            }
-        }
+            .open(&name)
+            .with_context(|| format!("open {}", name.display()))?;
+        lock(&file, &path)?;
         file.set_len(0)?;
         file.rewind()?;
         writeln!(file, "{}", std::process::id())?;
-        Ok(Self { path, _file: file })
+        Ok(Self {
+            path,
+            _locks: [directory, file],
+        })
     }
 
     /// Its absolute path.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+}
+
+/// Names the process that has a directory locked.
+pub(crate) fn running_process(directory: &Path) -> String {
+    let pid = fs::read_to_string(directory.join(LOCK_FILE)).unwrap_or_default();
+    match pid.trim() {
+        "" => "another process".to_owned(),
+        pid => format!("process {pid}"),
+    }
+}
+
+/// Locks the directory or the file in it; names the process that has it locked.
+fn lock(file: &File, directory: &Path) -> anyhow::Result<()> {
+    match lock_with_retries(file) {
+        Ok(()) => Ok(()),
+        Err(TryLockError::WouldBlock) => {
+            bail!(
+                "the data directory {} is in use by {}; stop that process, or choose another \
+                 directory with --data-dir",
+                directory.display(),
+                running_process(directory)
+            );
+        }
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("lock {}", directory.display()))
+        }
     }
 }
 
@@ -100,6 +121,10 @@ mod tests {
             error.contains(&format!("process {}", std::process::id())),
             "{error}"
         );
+        // Removing the file does not unlock the directory.
+        std::fs::remove_file(directory.path().join("ballast.lock")).unwrap();
+        let error = DataDir::take(directory.path()).err().unwrap().to_string();
+        assert!(error.contains("in use by another process"), "{error}");
         // One that ends is waited for.
         let second = std::thread::scope(|scope| {
             let second = scope.spawn(|| DataDir::take(directory.path()).map(drop));

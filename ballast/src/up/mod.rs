@@ -24,12 +24,14 @@ mod lock;
 mod logging;
 mod memory;
 mod metrics;
+mod orphaned_shards;
 mod parts;
 mod reload;
 mod reset;
 #[cfg(feature = "faults")]
 mod rot;
 mod router_metrics;
+mod shard_identity;
 mod shards;
 mod traces;
 mod webhooks;
@@ -41,8 +43,11 @@ pub(crate) use certificate_key::FILE as CERTIFICATE_KEY;
 pub(crate) use console::key as console_key;
 pub(crate) use format::{read_format, write_format};
 pub(crate) use known_shards::KnownShards;
+pub(crate) use lock::running_process;
+pub(crate) use orphaned_shards::{REGISTRY, list_shards};
 pub(crate) use parts::ARCHIVE;
 pub(crate) use reset::reset_token;
+pub(crate) use shard_identity::{FILE as SHARD_IDENTITY, ShardIdentity, has_log};
 pub(crate) use workflows::FILE as EXECUTIONS;
 
 use std::sync::Arc;
@@ -59,6 +64,7 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Comman
     let lock = lock::DataDir::take(&config.server.data_dir)?;
     let logging = Arc::new(logging::Logging::start(&config)?);
     memory::disable_huge_pages();
+    orphaned_shards::check_registry_exists(lock.path())?;
     if let Some(upgrade) = format::upgrade_format(lock.path())? {
         screen.note(&upgrade);
     }
@@ -67,6 +73,7 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Comman
     let token = first_start::prepare(
         &parts.plane,
         &config,
+        lock.path(),
         args.admin_token_file.as_deref(),
         screen,
     )

@@ -134,6 +134,7 @@ impl Services {
             .collect();
         let shards = Arc::new(LocalShards::new(
             data_dir,
+            registry.id().clone(),
             config.shards.options(),
             Arc::new(SystemClock),
             Arc::new(SystemEntropy),
@@ -186,9 +187,6 @@ impl Services {
         };
         let workflows =
             WorkflowRuntime::start(&self.data_dir, &self.plane, &reach, &config.workflows).await?;
-        let keep = config.workflows.keep_ended.0;
-        let forget =
-            WorkflowRuntime::forget_ended(workflows.engine().clone(), self.plane.clone(), keep);
         #[cfg(feature = "faults")]
         tokio::spawn(super::rot::watch(self.shards.clone()));
         let mut tasks = BackgroundTasks(vec![
@@ -196,7 +194,6 @@ impl Services {
             tokio::spawn(self.shards.clone().follow(Arc::new(self.registry.clone())))
                 .abort_handle(),
             tokio::spawn(router::follow(self.router.clone(), revision)).abort_handle(),
-            tokio::spawn(forget).abort_handle(),
             tokio::spawn(reconciler::run(self.plane.clone(), Arc::new(SystemClock))).abort_handle(),
         ]);
         if let Some(calendar) = self.plane.calendar().cloned() {

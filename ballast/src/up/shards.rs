@@ -14,7 +14,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use super::known_shards::KnownShards;
-use ballast_control_plane::registry::typed;
+use super::shard_identity::ShardIdentity;
+use ballast_control_plane::registry::{RegistryId, typed};
 use ballast_domain::registry::{RecordKind, RecordQuery, Registry, RegistryResult};
 use ballast_domain::shard::Shard;
 use ballast_domain::{Clock, Entropy, ShardId};
@@ -33,6 +34,8 @@ pub(crate) struct LocalShards {
     clock: Arc<dyn Clock>,
     entropy: Arc<dyn Entropy>,
     known: KnownShards,
+    /// The registry that names the shards.
+    registry_id: RegistryId,
     slots: RwLock<HashMap<ShardId, Slot>>,
     /// Whether every known shard was opened or failed.
     tried: watch::Sender<bool>,
@@ -52,6 +55,7 @@ impl LocalShards {
     /// Starts without shards.
     pub(crate) fn new(
         data_dir: &Path,
+        registry_id: RegistryId,
         options: ShardOptions,
         clock: Arc<dyn Clock>,
         entropy: Arc<dyn Entropy>,
@@ -59,6 +63,7 @@ impl LocalShards {
         Self {
             data_dir: data_dir.to_owned(),
             known: KnownShards::new(data_dir),
+            registry_id,
             options,
             clock,
             entropy,
@@ -162,6 +167,12 @@ impl LocalShards {
             .known
             .check(&id, url, directory)
             .and_then(|()| RealDisk::open(directory).map_err(|error| error.to_string()))
+            .and_then(|disk| {
+                let was_opened = self.known.was_opened(&id);
+                ShardIdentity::claim(directory, &id, &self.registry_id, was_opened)
+                    .map(|()| disk)
+                    .map_err(|error| format!("{:#}", anyhow::Error::from(error)))
+            })
             .and_then(|disk| {
                 EmbeddedShard::open(
                     id.as_str(),

@@ -1,6 +1,6 @@
 //! The workflow engine of this process: its file, its tasks, what it forgets.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +20,8 @@ use ballast_state_machines::engine::{Engine, EngineSettings, HandlerRegistry, Sy
 use ballast_state_machines::store::SqliteStore;
 use ballast_vote_shard::ShardDirectory;
 use ballast_vote_shard::archive::ArchiveDirectory;
+use tokio::sync::{oneshot, watch};
+use tokio::task::AbortHandle;
 
 use super::certificate_key;
 use crate::config;
@@ -41,26 +43,109 @@ pub(crate) struct Backends {
     pub(crate) router: router::RouterState,
 }
 
-/// The workflow engine and its store.
-pub(crate) struct WorkflowRuntime {
+/// How long to wait before another attempt to start.
+const RETRY: Duration = Duration::from_secs(5);
+
+/// What starts the engine.
+#[derive(Clone)]
+struct WorkflowStarter {
+    data_dir: PathBuf,
+    plane: ControlPlane,
+    backends: Backends,
+    config: config::Workflows,
+}
+
+/// The workflow engine and its store, once they are started.
+#[derive(Clone)]
+struct RunningWorkflows {
     store: SqliteStore,
     engine: Engine,
 }
 
+/// The workflow engine of this process. Votes do not need it, so a damaged store keeps neither the
+/// process nor votes from starting: it is tried again until it works.
+pub(crate) struct WorkflowRuntime {
+    running: watch::Receiver<Option<RunningWorkflows>>,
+    starting: AbortHandle,
+}
+
 impl WorkflowRuntime {
-    /// Opens the store and starts the engine.
+    /// Starts the engine, or keeps trying in the background.
     pub(crate) async fn start(
         data_dir: &Path,
         plane: &ControlPlane,
         reach: &Backends,
         config: &config::Workflows,
     ) -> anyhow::Result<Self> {
-        let store = SqliteStore::open(&data_dir.join(FILE)).await?;
         plane.set_migration_backends(MigrationBackends {
             shards: Arc::clone(&reach.shards),
             archives: Arc::clone(&reach.archives),
             signer: certificate_key::open_certificate_signer(data_dir, &SystemEntropy)?,
         });
+        let starter = WorkflowStarter {
+            data_dir: data_dir.to_owned(),
+            plane: plane.clone(),
+            backends: reach.clone(),
+            config: config.clone(),
+        };
+        let (announce, running) = watch::channel(None);
+        let (tried, first) = oneshot::channel();
+        let starting = tokio::spawn(starter.run(announce, tried)).abort_handle();
+        let _ = first.await;
+        Ok(Self { running, starting })
+    }
+
+    /// Stops the engine and closes its store.
+    pub(crate) async fn stop(&self) {
+        self.starting.abort();
+        let running = self.running.borrow().clone();
+        if let Some(RunningWorkflows { store, engine }) = running {
+            engine.stop().await;
+            store.close().await;
+        }
+    }
+}
+
+impl WorkflowStarter {
+    /// Starts the engine, with retries, and removes old executions from then on.
+    async fn run(
+        self,
+        announce: watch::Sender<Option<RunningWorkflows>>,
+        tried: oneshot::Sender<()>,
+    ) {
+        let (mut tried, mut before) = (Some(tried), None);
+        let running = loop {
+            let started = self.start().await;
+            let why = match started {
+                Ok(running) => break running,
+                Err(error) => format!("{error:#}"),
+            };
+            if before.as_ref() != Some(&why) {
+                tracing::error!(
+                    cause = why,
+                    "workflows are unavailable, so migrations and plans wait; retrying"
+                );
+            }
+            self.plane.set_workflow_trouble(Some(why.clone()));
+            before = Some(why);
+            if let Some(tried) = tried.take() {
+                let _ = tried.send(());
+            }
+            tokio::time::sleep(RETRY).await;
+        };
+        let engine = running.engine.clone();
+        announce.send_replace(Some(running));
+        self.plane.set_workflows(Workflows::new(engine.clone()));
+        if let Some(tried) = tried {
+            let _ = tried.send(());
+        }
+        forget_ended(engine, self.plane, self.config.keep_ended.0).await;
+    }
+
+    /// Opens the store and starts the engine.
+    async fn start(&self) -> anyhow::Result<RunningWorkflows> {
+        let (plane, reach, config) = (&self.plane, &self.backends, &self.config);
+        let store = SqliteStore::open(&self.data_dir.join(FILE)).await?;
         let registry = tasks::with_common(HandlerRegistry::new());
         let registry = with_drains(steps(plane, reach).register(registry), plane);
         let registry = with_plans(registry, plane);
@@ -80,35 +165,23 @@ impl WorkflowRuntime {
         )
         .await?;
         definitions::deploy_built_in(&engine).await?;
-        plane.set_workflows(Workflows::new(engine.clone()));
-        Ok(Self { store, engine })
+        Ok(RunningWorkflows { store, engine })
     }
+}
 
-    /// Removes old ended executions periodically, until it is dropped.
-    pub(crate) async fn forget_ended(engine: Engine, plane: ControlPlane, keep: Duration) {
-        let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
-        loop {
-            let before = plane.now().unix_ms().saturating_sub(keep_ms);
-            match engine.forget_ended(before).await {
-                Ok(0) => {}
-                Ok(executions) => {
-                    tracing::info!(executions, "executions that ended long ago are forgotten");
-                }
-                Err(error) => tracing::warn!(%error, "old executions cannot be forgotten now"),
+/// Removes old ended executions periodically, until it is dropped.
+async fn forget_ended(engine: Engine, plane: ControlPlane, keep: Duration) {
+    let keep_ms = i64::try_from(keep.as_millis()).unwrap_or(i64::MAX);
+    loop {
+        let before = plane.now().unix_ms().saturating_sub(keep_ms);
+        match engine.forget_ended(before).await {
+            Ok(0) => {}
+            Ok(executions) => {
+                tracing::info!(executions, "executions that ended long ago are forgotten");
             }
-            tokio::time::sleep(SWEEP).await;
+            Err(error) => tracing::warn!(%error, "old executions cannot be forgotten now"),
         }
-    }
-
-    /// The engine.
-    pub(crate) fn engine(&self) -> &Engine {
-        &self.engine
-    }
-
-    /// Puts everything away.
-    pub(crate) async fn stop(&self) {
-        self.engine.stop().await;
-        self.store.close().await;
+        tokio::time::sleep(SWEEP).await;
     }
 }
 

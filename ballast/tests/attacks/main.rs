@@ -7,4 +7,6 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod executions;
 mod lost_files;
+mod registry;

@@ -22,6 +22,7 @@ use crate::intent::Intent;
 use crate::migrations::begin::new_record_id;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
+use crate::workflows::no_engine;
 
 /// Maximum number of open hotspots.
 const OPEN_MAX: u32 = 10_000;
@@ -238,6 +239,10 @@ async fn plan_cure(
     refused: &mut Option<(NoActionReason, Timestamp)>,
 ) -> Result<TreatmentResult> {
     let (settings, now) = (plane.settings(), plane.now());
+    if let Some(why) = plane.workflow_trouble().filter(|_| finding.cure.acts()) {
+        let waits = format!("it waits for {}", no_engine(&why));
+        return Ok(TreatmentResult::no_action(NoActionReason::new(waits)));
+    }
     let against = match calendar_objection(plane, &finding.cure) {
         Some(why_not) => Some(why_not),
         None => {

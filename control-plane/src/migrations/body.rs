@@ -11,7 +11,7 @@ use serde::Serialize;
 use super::WORKFLOW;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
-use crate::workflows::{engine, store_unavailable};
+use crate::workflows::{engine, no_engine, store_unavailable};
 
 /// A migration as the API shows it.
 #[derive(Debug, Clone, PartialEq, Serialize, utoipa::ToSchema)]
@@ -64,6 +64,13 @@ pub(super) async fn load_body(
 ) -> Result<MigrationBody> {
     let execution_id = execution_id(&migration.value);
     // Use only the record for ended migrations: old executions are deleted.
+    if !migration.value.is_over()
+        && let Some(why) = plane.workflow_trouble()
+    {
+        let mut waiting = migration;
+        waiting.value.waiting_for = Some(no_engine(&why));
+        return Ok(body_of_record(waiting, plane.now()));
+    }
     let execution = match migration.value.is_over() {
         true => None,
         false => engine(plane)?
@@ -120,17 +127,19 @@ async fn last_failure(plane: &ControlPlane, execution: &str) -> Result<Option<St
 }
 
 /// A migration that was just recorded.
-pub(super) fn initial_body(migration: Migration, now: Timestamp) -> MigrationBody {
+pub(super) fn initial_body(value: Migration, now: Timestamp) -> MigrationBody {
+    body_of_record(Versioned { value, version: 1 }, now)
+}
+
+/// A migration by its record alone.
+fn body_of_record(migration: Versioned<Migration>, now: Timestamp) -> MigrationBody {
     MigrationBody {
-        status: status(&migration, None),
-        phase: phase(&migration, None),
-        pause_ms: None,
-        progress: progress(&migration, None, now),
-        execution_id: execution_id(&migration),
-        migration: Versioned {
-            value: migration,
-            version: 1,
-        },
+        status: status(&migration.value, None),
+        phase: phase(&migration.value, None),
+        pause_ms: migration.value.figures.pause_ms,
+        progress: progress(&migration.value, None, now),
+        execution_id: execution_id(&migration.value),
+        migration,
     }
 }
 

@@ -7,10 +7,13 @@
 #[cfg(test)]
 pub(crate) mod conformance;
 pub mod memory;
+mod registry_id;
 pub mod sqlite;
 pub mod typed;
 
 use std::time::Duration;
+
+pub use registry_id::RegistryId;
 
 /// Longest wait for a change before the caller asks again.
 const WAIT_PATIENCE: Duration = Duration::from_secs(60);

@@ -78,10 +78,23 @@ pub(crate) fn engine(plane: &ControlPlane) -> Result<&Engine> {
 }
 
 pub(crate) fn workflows(plane: &ControlPlane) -> Result<&Workflows> {
-    plane.workflows().ok_or_else(|| {
-        let error = Error::new(ErrorCode::Unavailable, "the workflow engine is starting");
-        error.retry_after(1)
+    plane.workflows().ok_or_else(|| match plane.workflow_trouble() {
+        Some(why) => {
+            let error = Error::new(ErrorCode::Unavailable, no_engine(&why));
+            let next = "`ballast doctor` on the server names the damage and the way out. Votes do \
+                        not need workflows.";
+            error.with_next_step(next).retry_after(10)
+        }
+        None => {
+            let error = Error::new(ErrorCode::Unavailable, "the workflow engine is starting");
+            error.retry_after(1)
+        }
     })
+}
+
+/// What migrations and plans wait for without an engine.
+pub(crate) fn no_engine(why: &str) -> String {
+    format!("the workflow engine, which cannot start: {why}")
 }
 
 /// A store error is not the caller's fault and may be temporary.

@@ -103,9 +103,11 @@ mod tests {
         copy_compacted(&staged.0, &to).await.unwrap();
         drop(staged);
         let revision = store.revision().await.unwrap();
+        let id = store.id().clone();
         store.close().await;
         let copy = SqliteRegistry::open(&to, clock).await.unwrap();
         assert_eq!(copy.revision().await.unwrap(), revision);
+        assert_eq!(*copy.id(), id, "a copy is the same registry");
         copy.close().await;
         let names = std::fs::read_dir(directory.path()).unwrap();
         assert_eq!(names.count(), 2, "no other files remain");

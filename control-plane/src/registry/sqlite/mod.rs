@@ -13,6 +13,7 @@ mod copy;
 pub(super) mod group;
 mod read;
 mod rows;
+mod summary;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -36,9 +37,10 @@ use sqlx::sqlite::SqlitePool;
 use tokio::sync::watch;
 
 pub use copy::copy_to;
+pub use summary::{RegistrySummary, summarize};
 use writer::{CommitHandler, Maintenance, WriteRequest};
 
-use super::WAIT_PATIENCE;
+use super::{RegistryId, WAIT_PATIENCE};
 
 /// The page cache of each reader: the inner pages of the trees of a million
 /// tenants.
@@ -49,19 +51,27 @@ const READER_WAIT: Duration = Duration::from_secs(30);
 /// The schema's migrations. Not built with sqlx's macro, which would compile SQLite a
 /// second time, for the host.
 static MIGRATIONS: LazyLock<Migrator> = LazyLock::new(|| {
-    let first = include_str!("../../../migrations/sqlite/0001_registry.sql").into_sql_str();
-    Migrator::with_migrations(vec![Migration::new(
-        1,
-        "registry".into(),
-        MigrationType::Simple,
-        first,
-        false,
-    )])
+    let steps = [
+        (
+            "registry",
+            include_str!("../../../migrations/sqlite/0001_registry.sql"),
+        ),
+        (
+            "identity",
+            include_str!("../../../migrations/sqlite/0002_identity.sql"),
+        ),
+    ];
+    let migrations = (1..).zip(steps).map(|(version, (name, sql))| {
+        let (kind, sql) = (MigrationType::Simple, sql.into_sql_str());
+        Migration::new(version, name.into(), kind, sql, false)
+    });
+    Migrator::with_migrations(migrations.collect())
 });
 
 /// A registry in a SQLite file. Clones share the file and the writer.
 #[derive(Clone)]
 pub struct SqliteRegistry {
+    id: RegistryId,
     readers: SqlitePool,
     queue: WriteQueue<WriteRequest>,
     durable: watch::Receiver<u64>,
@@ -85,13 +95,16 @@ impl SqliteRegistry {
         } = SqliteFile::open(path, options).await?;
         let file = writer.identity().clone();
         let failing = writer.failing();
-        let handler = CommitHandler::new(&mut writer, clock.clone()).await;
-        let (handler, durable) = handler.map_err(|source| SqliteOpenError::Unusable {
+        let unusable = |source: sqlx::Error| SqliteOpenError::Unusable {
             contents: "the registry",
             path: path.to_owned(),
             source: source.into(),
-        })?;
+        };
+        let id = read::registry_id(&readers).await.map_err(unusable)?;
+        let handler = CommitHandler::new(&mut writer, clock.clone()).await;
+        let (handler, durable) = handler.map_err(unusable)?;
         Ok(Self {
+            id,
             readers,
             queue: WriteQueue::start(writer, handler),
             durable,
@@ -99,6 +112,11 @@ impl SqliteRegistry {
             failing,
             clock,
         })
+    }
+
+    /// Its identity, which its copies share.
+    pub fn id(&self) -> &RegistryId {
+        &self.id
     }
 
     /// Waits for queued commits and closes the file. Afterwards all data is in that one

@@ -12,6 +12,7 @@ use sqlx::sqlite::{SqlitePool, SqliteRow};
 use sqlx::{FromRow, QueryBuilder, Row, Sqlite};
 
 use super::rows::{decode, kind_from_number};
+use crate::registry::RegistryId;
 
 type QueryResult<T> = Result<T, sqlx::Error>;
 type RecordRow = (i64, String, i64, i64, String);
@@ -24,6 +25,13 @@ const AFTER: &str = "coalesce((SELECT first_sequence FROM commits WHERE revision
     ORDER BY revision LIMIT 1), 9223372036854775807)";
 /// Upper bound of the counts that determine the rarest term.
 const PROBE: i64 = 500;
+
+pub(super) async fn registry_id(pool: &SqlitePool) -> QueryResult<RegistryId> {
+    let id: String = sqlx::query_scalar("SELECT registry_id FROM identity")
+        .fetch_one(pool)
+        .await?;
+    Ok(RegistryId::from_stored(id))
+}
 
 pub(super) async fn get(pool: &SqlitePool, key: &RecordKey) -> QueryResult<Option<Record>> {
     let row: Option<RecordRow> = sqlx::query_as(
