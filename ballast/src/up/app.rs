@@ -21,6 +21,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use tower::Service;
 
+use super::connections::Connection;
 use super::http::{RequestContext, answer_safely};
 use super::metrics::Meter;
 use crate::machine::stopwatch;
@@ -99,6 +100,7 @@ impl Service<SocketAddr> for App {
         ready(Ok(ConnectionService {
             app: self.0.clone(),
             peer,
+            connection: None,
         }))
     }
 }
@@ -108,6 +110,20 @@ impl Service<SocketAddr> for App {
 pub(crate) struct ConnectionService {
     app: Arc<AppState>,
     peer: SocketAddr,
+    /// Its entry among the open connections.
+    connection: Option<Arc<Connection>>,
+}
+
+impl ConnectionService {
+    /// The other side.
+    pub(super) fn peer(&self) -> SocketAddr {
+        self.peer
+    }
+
+    /// Reports its requests to the entry of the connection.
+    pub(super) fn attach(&mut self, connection: Arc<Connection>) {
+        self.connection = Some(connection);
+    }
 }
 
 impl<B> Service<Request<B>> for ConnectionService
@@ -126,6 +142,12 @@ where
     fn call(&mut self, request: Request<B>) -> Self::Future {
         let (app, peer) = (self.app.clone(), self.peer);
         let request = request.map(Body::new);
-        async move { Ok(app.answer(peer, request).await) }.boxed()
+        let answering = self.connection.as_ref().map(Connection::begin_request);
+        async move {
+            let response = app.answer(peer, request).await;
+            drop(answering);
+            Ok(response)
+        }
+        .boxed()
     }
 }

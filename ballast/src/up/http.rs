@@ -23,6 +23,7 @@ use tracing::Instrument;
 
 use super::app::App;
 use super::client_address::{self, TrustedProxies};
+use super::connections::ConnectionTable;
 use super::metrics::Metrics;
 use super::parts::Services;
 use super::shards::LocalShards;
@@ -37,13 +38,14 @@ pub(crate) fn build_app(
     metrics: Metrics,
     trusted: TrustedProxies,
     console: Option<Console>,
+    connections: Arc<ConnectionTable>,
 ) -> App {
     let around = Arc::new(RequestContext {
         trusted,
         metrics: metrics.clone(),
         traced: parts.traced,
     });
-    let paths = build_router(parts, metrics, around.clone(), console);
+    let paths = build_router(parts, metrics, around.clone(), console, connections);
     App::new(paths, parts.router.clone(), around)
 }
 
@@ -53,6 +55,7 @@ fn build_router(
     metrics: Metrics,
     around: Arc<RequestContext>,
     console: Option<Console>,
+    connections: Arc<ConnectionTable>,
 ) -> Router {
     let front = match &console {
         Some(_) => "/console",
@@ -73,6 +76,7 @@ fn build_router(
             parts.plane.clone(),
             parts.shards.clone(),
             parts.router.clone(),
+            connections,
         ));
     let own = Router::new()
         .merge(health)
@@ -196,9 +200,18 @@ fn describe_causes(error: &dyn std::error::Error) -> String {
 }
 
 /// The sources of `/metrics`.
-type MetricsState = (Metrics, ControlPlane, Arc<LocalShards>, router::RouterState);
+type MetricsState = (
+    Metrics,
+    ControlPlane,
+    Arc<LocalShards>,
+    router::RouterState,
+    Arc<ConnectionTable>,
+);
 
-async fn serve_metrics(State((metrics, plane, shards, router)): State<MetricsState>) -> Response {
+async fn serve_metrics(
+    State((metrics, plane, shards, router, connections)): State<MetricsState>,
+) -> Response {
+    metrics.note_connections(&connections);
     metrics.note_shards(&shards.usages().await);
     metrics.note_router(&router);
     if let Some(load) = plane.load_monitor() {

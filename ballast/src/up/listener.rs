@@ -2,16 +2,20 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, bail};
+use axum_server::accept::DefaultAcceptor;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use axum_server::{Handle, Server as HttpServer};
+use hyper_util::rt::TokioTimer;
 use tokio::net::TcpSocket;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
 
 use super::app::App;
+use super::connections::{ConnectionTable, GuardingAcceptor};
 use crate::config::{Config, Server, address};
 
 /// How long running requests may take to finish during a stop.
@@ -20,12 +24,17 @@ const GRACE: Duration = Duration::from_secs(10);
 const WAITING_MAX: u32 = 4_096;
 /// How long a client may take to send the head of a request.
 const HEAD_PATIENCE: Duration = Duration::from_secs(15);
+/// How often the other side of an HTTP/2 connection is asked whether it is there, and how long it
+/// may take to answer.
+const PING_EVERY: Duration = Duration::from_secs(5);
+const PING_PATIENCE: Duration = Duration::from_secs(5);
 
 /// A bound listener.
 pub(crate) struct Listener {
     tcp: TcpListener,
     address: SocketAddr,
     tls: Option<TlsFiles>,
+    connections: Arc<ConnectionTable>,
 }
 
 /// The certificate in use.
@@ -69,7 +78,17 @@ impl Listener {
             }
         };
         let address = tcp.local_addr()?;
-        Ok(Self { tcp, address, tls })
+        Ok(Self {
+            tcp,
+            address,
+            tls,
+            connections: ConnectionTable::for_this_process(),
+        })
+    }
+
+    /// The open connections.
+    pub(crate) fn connections(&self) -> Arc<ConnectionTable> {
+        self.connections.clone()
     }
 
     /// The certificate in use, if any.
@@ -108,12 +127,14 @@ impl Listener {
         let mut server = axum_server::from_tcp(self.tcp)?.handle(handle);
         set_timeouts(&mut server);
         match self.tls {
-            None => server.serve(app).await,
+            None => {
+                let acceptor = GuardingAcceptor::new(DefaultAcceptor::new(), self.connections);
+                server.acceptor(acceptor).serve(app).await
+            }
             Some(tls) => {
-                server
-                    .acceptor(RustlsAcceptor::new(tls.config))
-                    .serve(app)
-                    .await
+                let acceptor = RustlsAcceptor::new(tls.config);
+                let acceptor = GuardingAcceptor::new(acceptor, self.connections);
+                server.acceptor(acceptor).serve(app).await
             }
         }
     }
@@ -133,11 +154,15 @@ fn bind_socket(wanted: SocketAddr) -> std::io::Result<TcpListener> {
 }
 
 fn set_timeouts(server: &mut HttpServer<SocketAddr>) {
-    server
-        .http_builder()
-        .http1()
-        .timer(hyper_util::rt::TokioTimer::new())
+    let mut http1 = server.http_builder().http1();
+    http1
+        .timer(TokioTimer::new())
         .header_read_timeout(HEAD_PATIENCE);
+    let mut http2 = server.http_builder().http2();
+    http2
+        .timer(TokioTimer::new())
+        .keep_alive_interval(PING_EVERY)
+        .keep_alive_timeout(PING_PATIENCE);
 }
 
 /// The address as a client on this machine writes it.

@@ -2,6 +2,7 @@
 //! ids.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
@@ -18,6 +19,7 @@ use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::metrics::info::Info;
 use prometheus_client::registry::Registry;
 
+use super::connections::ConnectionTable;
 use super::load_metrics::LoadGauges;
 use super::router_metrics::RouterCounters;
 
@@ -31,6 +33,15 @@ pub(crate) struct Metrics {
     executions: Family<ExecutionLabels, Gauge>,
     moves: RouterCounters,
     load: Arc<LoadGauges>,
+    connections: ConnectionMetrics,
+}
+
+/// The connections of the listener, as of the last scrape.
+#[derive(Clone, Default)]
+struct ConnectionMetrics {
+    open: Gauge,
+    most: Gauge,
+    shed: Counter,
 }
 
 /// Executions by status: five values.
@@ -153,6 +164,13 @@ impl Default for Metrics {
         registry.register("executions", help, executions.clone());
         let moves = RouterCounters::new(&mut registry);
         let load = Arc::new(LoadGauges::new(&mut registry));
+        let connections = ConnectionMetrics::default();
+        let help = "Open connections";
+        registry.register("connections", help, connections.open.clone());
+        let help = "Connections that may be open at once";
+        registry.register("connections_max", help, connections.most.clone());
+        let help = "Connections closed for others, or refused, because all places were taken";
+        registry.register("connections_shed", help, connections.shed.clone());
         Self {
             registry: Arc::new(RwLock::new(registry)),
             requests,
@@ -161,6 +179,7 @@ impl Default for Metrics {
             executions,
             moves,
             load,
+            connections,
         }
     }
 }
@@ -248,6 +267,15 @@ impl Metrics {
     /// Updates the router's counters.
     pub(crate) fn note_router(&self, router: &ballast_router::RouterState) {
         self.moves.note(router);
+    }
+
+    /// Updates the figures of connections.
+    pub(crate) fn note_connections(&self, table: &ConnectionTable) {
+        let gauge = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        self.connections.open.set(gauge(table.open()));
+        self.connections.most.set(gauge(table.most()));
+        let shed = self.connections.shed.inner();
+        shed.store(table.shed(), Ordering::Relaxed);
     }
 
     /// Updates the load gauges.

@@ -10,6 +10,7 @@ mod app;
 mod args;
 mod certificate_key;
 mod client_address;
+mod connections;
 mod console;
 mod first_start;
 mod format;
@@ -87,7 +88,13 @@ pub(crate) async fn run(args: &UpArgs, screen: &Screen) -> anyhow::Result<Comman
         listener.tls(),
     ));
     let console = console::console(&parts, &config, &reload, args.story_file.clone())?;
-    let app = http::build_app(&parts, metrics, reload.trusted_proxies(), console.clone());
+    let app = http::build_app(
+        &parts,
+        metrics,
+        reload.trusted_proxies(),
+        console.clone(),
+        listener.connections(),
+    );
     let stopping = listener::stop_signal(args.stop_with_stdin)?;
     let hangups = reload::listen_for_hangup()?;
     let (tasks, workflows) = parts.start(&config).await?;

@@ -33,14 +33,22 @@ impl Target {
         self.it.home().join("data/shards").join(&self.shard)
     }
 
-    fn remove(&self, suffix: &str) {
+    /// The names of the log's segments, oldest first.
+    fn segments(&self) -> Vec<String> {
         let entries = std::fs::read_dir(self.directory()).unwrap().flatten();
-        let names = entries.filter(|entry| entry.file_name().to_string_lossy().ends_with(suffix));
-        let names: Vec<_> = names.collect();
-        assert!(!names.is_empty(), "no {suffix}");
-        for entry in names {
-            std::fs::remove_file(entry.path()).unwrap();
+        let names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
+        let mut names: Vec<_> = names.filter(|name| name.ends_with(".seg")).collect();
+        names.sort_unstable();
+        names
+    }
+
+    /// Removes the log; returns its last segment.
+    fn remove_log(&self) -> String {
+        let segments = self.segments();
+        for name in &segments {
+            std::fs::remove_file(self.directory().join(name)).unwrap();
         }
+        segments.last().cloned().expect("the log")
     }
 
     /// Votes until each of these voters is acknowledged.
@@ -79,14 +87,13 @@ impl Target {
 async fn votes_after_the_log_was_removed_survive_a_kill() {
     let target = Target::start().await;
     target.vote(0..30).await;
-    target.remove(".seg");
+    target.remove_log();
     target.vote(30..60).await;
-    target.remove(".seg");
-    // Also when nothing is voted: the shard checks its files.
+    let removed = target.remove_log();
+    // Also when nothing is voted: the shard checks its files. It begins a new segment when the
+    // others are there again.
     eventually("the log is back", async || {
-        let entries = std::fs::read_dir(target.directory()).unwrap().flatten();
-        let mut names = entries.map(|entry| entry.file_name().to_string_lossy().into_owned());
-        names.any(|name| name.ends_with(".seg")).then_some(())
+        (target.segments().last()? > &removed).then_some(())
     })
     .await;
     target.assert_total_after_kill(60).await;

@@ -7,6 +7,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod connections;
 mod executions;
 mod lost_files;
 mod registry;

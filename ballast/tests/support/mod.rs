@@ -48,6 +48,8 @@ pub struct InstanceOptions {
     pub config: Option<String>,
     /// The certificate (PEM) that clients trust; they use HTTPS then.
     pub trust: Option<String>,
+    /// How many files and connections the process may have open.
+    pub descriptors_max: Option<u32>,
 }
 
 /// A running `ballast up`.

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 use super::{Call, HttpAnswer, Instance, in_ms, text};
 
 /// An application with a key.
+#[derive(Clone)]
 pub struct Application {
     /// The HTTP client.
     pub http: reqwest::Client,

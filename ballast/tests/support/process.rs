@@ -66,7 +66,10 @@ impl Output {
 impl Process {
     /// Starts `ballast up` with its files in `home`.
     pub fn up(home: &Path, options: &InstanceOptions, listen: &str) -> Self {
-        let mut command = ballast();
+        let mut command = match options.descriptors_max {
+            None => ballast(),
+            Some(most) => ballast_with_descriptors(most),
+        };
         command.args(["up", "--json", "--listen", listen]);
         command.arg("--data-dir").arg(home.join("data"));
         command.arg("--admin-token-file").arg(token_file(home));
@@ -186,7 +189,18 @@ pub fn ballast_path() -> OsString {
 
 /// The binary, without the environment variables that it reads.
 pub fn ballast() -> Command {
-    let mut command = Command::new(ballast_path());
+    without_settings(Command::new(ballast_path()))
+}
+
+/// The same, with a limit of open files and connections.
+fn ballast_with_descriptors(most: u32) -> Command {
+    let mut shell = Command::new("sh");
+    let script = format!("ulimit -n {most} && exec \"$0\" \"$@\"");
+    shell.arg("-c").arg(script).arg(ballast_path());
+    without_settings(shell)
+}
+
+fn without_settings(mut command: Command) -> Command {
     command.env_remove("RUST_LOG");
     for (name, _) in std::env::vars_os() {
         if name.to_string_lossy().starts_with("BALLAST_") {

@@ -231,6 +231,13 @@ impl TreatmentResult {
     }
 }
 
+/// Why a cure waits if workflows, which carry it out, are unavailable.
+fn describe_missing_engine(plane: &ControlPlane, cure: &Cure) -> Option<NoActionReason> {
+    let why = plane.workflow_trouble().filter(|_| cure.acts())?;
+    let waits = format!("it waits for {}", no_engine(&why));
+    Some(NoActionReason::new(waits))
+}
+
 async fn plan_cure(
     plane: &ControlPlane,
     hotspot: &HotspotRecord,
@@ -239,11 +246,8 @@ async fn plan_cure(
     refused: &mut Option<(NoActionReason, Timestamp)>,
 ) -> Result<TreatmentResult> {
     let (settings, now) = (plane.settings(), plane.now());
-    if let Some(why) = plane.workflow_trouble().filter(|_| finding.cure.acts()) {
-        let waits = format!("it waits for {}", no_engine(&why));
-        return Ok(TreatmentResult::no_action(NoActionReason::new(waits)));
-    }
-    let against = match calendar_objection(plane, &finding.cure) {
+    let objection = describe_missing_engine(plane, &finding.cure);
+    let against = match objection.or_else(|| calendar_objection(plane, &finding.cure)) {
         Some(why_not) => Some(why_not),
         None => {
             let last = last_plan(plane, hotspot, finding.cure.name()).await?;
