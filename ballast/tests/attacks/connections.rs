@@ -39,7 +39,7 @@ async fn start_with_few_descriptors() -> Instance {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn silent_connections_shut_nobody_out() {
+async fn silent_connections_keep_no_client_out() {
     let it = start_with_few_descriptors().await;
     let acme = Application::create(&it, "acme").await;
     let poll = acme.poll(json!({})).await;
