@@ -14,9 +14,10 @@ use crate::described;
         title = "Ballast",
         description = "Polls, votes and results, with an API key of the tenant. Errors are \
             problem documents (RFC 9457) with a stable `code`. A repeated vote is counted once.",
-        license(name = "Apache-2.0")
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     components(schemas(ballast_domain::error::ProblemDocument)),
+    servers((url = "/", description = "The server that sent this document.")),
     security(("key" = [])),
     tags(
         (name = "polls", description = "Polls and their items."),

@@ -1,6 +1,8 @@
 //! Journey: the API's contract — the OpenAPI document, its page, the fields of every resource, and
 //! a page for every error code.
 
+use std::collections::HashSet;
+
 use crate::support::{Instance, text};
 use ballast_domain::ErrorCode;
 use serde_json::{Value, json};
@@ -21,25 +23,108 @@ async fn the_openapi_document_for_tenants_is_unchanged() {
     insta::assert_snapshot!("tenants_operations", operations(&answer.expect(200)));
 }
 
-/// A line for each operation: its path and possible statuses.
+/// A line for each operation: its path, id and possible statuses.
 fn operations(document: &Value) -> String {
     assert!(text(&document["openapi"]).starts_with("3.1."));
+    assert!(!text(&document["servers"][0]["url"]).is_empty());
     let mut lines = Vec::new();
+    let mut ids = HashSet::new();
     for (path, item) in document["paths"].as_object().unwrap() {
         for (method, operation) in item.as_object().unwrap() {
-            assert!(!text(&operation["summary"]).is_empty(), "{method} {path}");
+            let label = format!("{method} {path}");
+            assert!(!text(&operation["summary"]).is_empty(), "{label}");
+            let id = text(&operation["operationId"]);
             assert!(
-                !text(&operation["operationId"]).is_empty(),
-                "{method} {path}"
+                is_verb_and_noun(&id),
+                "{label}: {id:?} is not verb and noun"
             );
+            assert!(ids.insert(id.clone()), "{label}: {id} names two operations");
+            assert_input_is_not_null(operation, &label);
             let answers = operation["responses"].as_object().unwrap();
+            for (status, response) in answers {
+                assert_described(response, status, &label);
+            }
             let mut statuses: Vec<_> = answers.keys().map(String::as_str).collect();
             statuses.sort_unstable();
-            lines.push(format!("{method:6} {path}: {}", statuses.join(" ")));
+            lines.push(format!("{method:6} {path} {id}: {}", statuses.join(" ")));
         }
     }
     lines.sort_by_key(|line| line.split_once(' ').unwrap().1.trim().to_owned());
     lines.join("\n")
+}
+
+/// The first words of operation ids.
+const VERBS: &str = "add approve cancel cast close complete create deploy discard drain explain \
+    export get identify import list merge move pause pin preview reject remove resume reverse \
+    revoke rotate send signal split start suspend unpin update watch widen withdraw";
+
+/// Whether an operation id is a verb followed by a noun, in camel case.
+fn is_verb_and_noun(id: &str) -> bool {
+    let verb = id.split(|next: char| next.is_ascii_uppercase()).next();
+    let verb = verb.unwrap_or_default();
+    VERBS.split(' ').any(|known| known == verb)
+        && id.len() > verb.len()
+        && id.chars().all(|next| next.is_ascii_alphabetic())
+}
+
+/// Checks that an operation's parameters and body cannot be `null`: a header has no null, and the
+/// server rejects a body that is one. What is optional may be absent instead.
+fn assert_input_is_not_null(operation: &Value, label: &str) {
+    let mut schemas = Vec::new();
+    for parameter in operation["parameters"].as_array().into_iter().flatten() {
+        schemas.push(&parameter["schema"]);
+    }
+    let contents = operation["requestBody"]["content"].as_object();
+    for content in contents.into_iter().flat_map(|map| map.values()) {
+        schemas.push(&content["schema"]);
+    }
+    for schema in schemas {
+        assert!(
+            !schema.to_string().contains("\"null\""),
+            "{label}: {schema}"
+        );
+    }
+}
+
+/// Checks that a response has a description, that an error is a problem document, and that the
+/// lines of NDJSON are not described as one object.
+fn assert_described(response: &Value, status: &str, label: &str) {
+    assert!(!response["description"].is_null(), "{label} {status}");
+    assert!(
+        !text(&response["description"]).is_empty(),
+        "{label} {status}"
+    );
+    let content = response["content"].as_object();
+    if status >= "400" {
+        let kinds: Vec<_> = content.unwrap().keys().collect();
+        assert_eq!(kinds, ["application/problem+json"], "{label} {status}");
+    }
+    if let Some(lines) = content.and_then(|content| content.get("application/x-ndjson")) {
+        assert_eq!(lines["schema"]["type"], "string", "{label} {status}");
+        let line = &lines["schema"]["contentSchema"]["items"];
+        assert!(line.is_object(), "{label} {status}");
+    }
+}
+
+#[tokio::test]
+async fn streams_are_described_by_what_their_lines_and_events_are() {
+    let it = Instance::start().await;
+    let document = it.route("GET", "/openapi.json").send().await.expect(200);
+    let live = &document["paths"]["/polls/{poll}/votes/live"]["get"]["responses"]["200"];
+    assert_eq!(
+        live["content"]["text/event-stream"]["schema"]["type"],
+        "string"
+    );
+    let votes = &document["paths"]["/votes"]["post"];
+    let lines = &votes["requestBody"]["content"]["application/x-ndjson"];
+    let line_of = |content: &Value| text(&content["schema"]["contentSchema"]["items"]["$ref"]);
+    assert_eq!(line_of(lines), "#/components/schemas/VoteLine");
+    let outcomes = &votes["responses"]["200"]["content"]["application/x-ndjson"];
+    assert_eq!(line_of(outcomes), "#/components/schemas/Outcome");
+    assert!(
+        votes["responses"]["415"].is_null(),
+        "its body need not be JSON"
+    );
 }
 
 #[tokio::test]

@@ -21,8 +21,10 @@ impl Payload for MigrationOptions {
 }
 
 /// Show the state of a shard's drain, and which slices would move where.
-#[utoipa::path(get, path = "/shards/{shardID}/drain", tag = "shards",
-    params(("shardID" = ShardId, Path)), responses((status = 200, body = DrainBody)))]
+#[utoipa::path(get, path = "/shards/{shardID}/drain", operation_id = "getDrain",
+    tag = "shards",
+    params(("shardID" = ShardId, Path)),
+    responses((status = 200, description = "The state of the drain", body = DrainBody)))]
 pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -32,9 +34,10 @@ pub(super) async fn show(
 }
 
 /// Drain a shard: it accepts no slices, and its slices move away, a few at a time.
-#[utoipa::path(post, path = "/shards/{shardID}/drain", tag = "shards",
+#[utoipa::path(post, path = "/shards/{shardID}/drain", operation_id = "drainShard",
+    tag = "shards",
     params(("shardID" = ShardId, Path), Reason), request_body = Option<MigrationOptions>,
-    responses((status = 202, body = DrainBody)))]
+    responses((status = 202, description = "The drain begins", body = DrainBody)))]
 pub(super) async fn begin(
     State(plane): State<ControlPlane>,
     Id(id): Id<ShardId>,
@@ -46,8 +49,10 @@ pub(super) async fn begin(
 
 /// Cancel a drain: the shard accepts slices again, and no further migrations
 /// begin. Running ones continue to their end.
-#[utoipa::path(post, path = "/shards/{shardID}/drain/cancel", tag = "shards",
-    params(("shardID" = ShardId, Path), Reason), responses((status = 200, body = DrainBody)))]
+#[utoipa::path(post, path = "/shards/{shardID}/drain/cancel", operation_id = "cancelDrain",
+    tag = "shards",
+    params(("shardID" = ShardId, Path), Reason),
+    responses((status = 200, description = "The state of the cancelled drain", body = DrainBody)))]
 pub(super) async fn cancel(
     State(plane): State<ControlPlane>,
     Id(id): Id<ShardId>,
@@ -57,8 +62,9 @@ pub(super) async fn cancel(
 }
 
 /// Show which slices are not where they belong, and the cost of moving them.
-#[utoipa::path(get, path = "/rebalance", tag = "placement",
-    responses((status = 200, body = RebalanceBody)))]
+#[utoipa::path(get, path = "/rebalance", operation_id = "getRebalance",
+    tag = "placement",
+    responses((status = 200, description = "The state of the rebalance", body = RebalanceBody)))]
 pub(super) async fn rebalance_show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -67,8 +73,10 @@ pub(super) async fn rebalance_show(
 }
 
 /// Move slices to where they belong, a few at a time.
-#[utoipa::path(post, path = "/rebalance", tag = "placement", params(Reason),
-    request_body = Option<MigrationOptions>, responses((status = 202, body = RebalanceBody)))]
+#[utoipa::path(post, path = "/rebalance", operation_id = "startRebalance",
+    tag = "placement", params(Reason),
+    request_body = Option<MigrationOptions>,
+    responses((status = 202, description = "The rebalance begins", body = RebalanceBody)))]
 pub(super) async fn rebalance_begin(
     State(plane): State<ControlPlane>,
     change: Change<MigrationOptions>,

@@ -36,8 +36,9 @@ pub(super) struct EventFilter {
 }
 
 /// List changes, newest first: who, when, why, before and after.
-#[utoipa::path(get, path = "/events", tag = "events", params(EventFilter),
-    responses((status = 200, body = Page<EventBody>)))]
+#[utoipa::path(get, path = "/events", operation_id = "listEvents",
+    tag = "events", params(EventFilter),
+    responses((status = 200, description = "A page of events", body = Page<EventBody>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,

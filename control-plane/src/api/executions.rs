@@ -81,8 +81,9 @@ pub(super) struct ExecutionFilter {
 }
 
 /// List executions, newest first.
-#[utoipa::path(get, path = "/executions", tag = "executions", params(ExecutionFilter),
-    responses((status = 200, body = Page<ExecutionSummary>)))]
+#[utoipa::path(get, path = "/executions", operation_id = "listExecutions",
+    tag = "executions", params(ExecutionFilter),
+    responses((status = 200, description = "A page of executions", body = Page<ExecutionSummary>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -106,9 +107,12 @@ pub(super) async fn list(
 
 /// Start an execution of a workflow. The same workflow, name and input are the
 /// same execution; then the response is 200 with its current state.
-#[utoipa::path(post, path = "/executions", tag = "executions",
+#[utoipa::path(post, path = "/executions", operation_id = "startExecution",
+    tag = "executions",
     params(Reason, IdempotencyHeader), request_body = NewExecution,
-    responses((status = 201, body = ExecutionBody), (status = 200, body = ExecutionBody)))]
+    responses((status = 201, description = "The new execution", body = ExecutionBody),
+        (status = 200, description = "The execution, which was started before",
+        body = ExecutionBody)))]
 pub(super) async fn start(
     State(plane): State<ControlPlane>,
     change: Change<NewExecution>,
@@ -122,8 +126,10 @@ pub(super) async fn start(
 }
 
 /// Show an execution: its position, the progress of its tasks, its result.
-#[utoipa::path(get, path = "/executions/{executionID}", tag = "executions",
-    params(("executionID" = String, Path)), responses((status = 200, body = ExecutionBody)))]
+#[utoipa::path(get, path = "/executions/{executionID}", operation_id = "getExecution",
+    tag = "executions",
+    params(("executionID" = String, Path)),
+    responses((status = 200, description = "The execution", body = ExecutionBody)))]
 pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -133,8 +139,11 @@ pub(super) async fn show(
 }
 
 /// Show the definition that an execution runs.
-#[utoipa::path(get, path = "/executions/{executionID}/definition", tag = "executions",
-    params(("executionID" = String, Path)), responses((status = 200, body = DefinitionBody)))]
+#[utoipa::path(get, path = "/executions/{executionID}/definition",
+    operation_id = "getExecutionDefinition",
+    tag = "executions",
+    params(("executionID" = String, Path)),
+    responses((status = 200, description = "The definition", body = DefinitionBody)))]
 pub(super) async fn definition(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -158,9 +167,11 @@ pub(super) struct HistoryFilter {
 
 /// Show the history of an execution, in the format of Step Functions'
 /// `GetExecutionHistory`.
-#[utoipa::path(get, path = "/executions/{executionID}/history", tag = "executions",
+#[utoipa::path(get, path = "/executions/{executionID}/history",
+    operation_id = "getExecutionHistory",
+    tag = "executions",
     params(("executionID" = String, Path), HistoryFilter),
-    responses((status = 200, body = HistoryBody)))]
+    responses((status = 200, description = "A page of history events", body = HistoryBody)))]
 pub(super) async fn history(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -176,8 +187,10 @@ pub(super) async fn history(
 }
 
 /// Pause an execution: it begins nothing new. Results of running tasks are kept.
-#[utoipa::path(post, path = "/executions/{executionID}/pause", tag = "executions",
-    params(("executionID" = String, Path), Reason), responses((status = 200, body = ExecutionBody)))]
+#[utoipa::path(post, path = "/executions/{executionID}/pause", operation_id = "pauseExecution",
+    tag = "executions",
+    params(("executionID" = String, Path), Reason),
+    responses((status = 200, description = "The paused execution", body = ExecutionBody)))]
 pub(super) async fn pause(
     State(plane): State<ControlPlane>,
     Id(id): Id<String>,
@@ -187,8 +200,10 @@ pub(super) async fn pause(
 }
 
 /// Resume a paused execution.
-#[utoipa::path(post, path = "/executions/{executionID}/resume", tag = "executions",
-    params(("executionID" = String, Path), Reason), responses((status = 200, body = ExecutionBody)))]
+#[utoipa::path(post, path = "/executions/{executionID}/resume", operation_id = "resumeExecution",
+    tag = "executions",
+    params(("executionID" = String, Path), Reason),
+    responses((status = 200, description = "The resumed execution", body = ExecutionBody)))]
 pub(super) async fn resume(
     State(plane): State<ControlPlane>,
     Id(id): Id<String>,
@@ -198,9 +213,10 @@ pub(super) async fn resume(
 }
 
 /// Cancel an execution. Its tasks are stopped.
-#[utoipa::path(post, path = "/executions/{executionID}/cancel", tag = "executions",
+#[utoipa::path(post, path = "/executions/{executionID}/cancel", operation_id = "cancelExecution",
+    tag = "executions",
     params(("executionID" = String, Path), Reason), request_body = Option<Cancellation>,
-    responses((status = 200, body = ExecutionBody)))]
+    responses((status = 200, description = "The cancelled execution", body = ExecutionBody)))]
 pub(super) async fn cancel(
     State(plane): State<ControlPlane>,
     Id(id): Id<String>,
@@ -211,9 +227,10 @@ pub(super) async fn cancel(
 }
 
 /// Send the result of a task that waits for a signal.
-#[utoipa::path(post, path = "/executions/{executionID}/signal", tag = "executions",
+#[utoipa::path(post, path = "/executions/{executionID}/signal", operation_id = "signalExecution",
+    tag = "executions",
     params(("executionID" = String, Path), Reason), request_body = SignalRequest,
-    responses((status = 200, body = ExecutionBody)))]
+    responses((status = 200, description = "The execution with the result", body = ExecutionBody)))]
 pub(super) async fn signal(
     State(plane): State<ControlPlane>,
     Id(id): Id<String>,
@@ -224,9 +241,11 @@ pub(super) async fn signal(
 }
 
 /// Send a heartbeat, with progress, for a task that waits for a signal.
-#[utoipa::path(post, path = "/executions/{executionID}/heartbeat", tag = "executions",
+#[utoipa::path(post, path = "/executions/{executionID}/heartbeat", operation_id = "sendHeartbeat",
+    tag = "executions",
     params(("executionID" = String, Path), Reason), request_body = Option<HeartbeatRequest>,
-    responses((status = 200, body = ExecutionBody)))]
+    responses((status = 200, description = "The execution with the progress",
+        body = ExecutionBody)))]
 pub(super) async fn heartbeat(
     State(plane): State<ControlPlane>,
     Id(id): Id<String>,

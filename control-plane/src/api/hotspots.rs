@@ -37,8 +37,10 @@ pub(super) struct HotspotFilter {
 }
 
 /// List hotspots, newest first: what is hot, why, and what helps.
-#[utoipa::path(get, path = "/hotspots", tag = "hotspots", params(HotspotFilter),
-    responses((status = 200, body = Page<Versioned<HotspotRecord>>)))]
+#[utoipa::path(get, path = "/hotspots", operation_id = "listHotspots",
+    tag = "hotspots", params(HotspotFilter),
+    responses((status = 200, description = "A page of hotspots",
+        body = Page<Versioned<HotspotRecord>>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -53,8 +55,10 @@ pub(super) async fn list(
 }
 
 /// Show a hotspot: finding, evidence, cause, cure and expected effect.
-#[utoipa::path(get, path = "/hotspots/{hotspotID}", tag = "hotspots",
-    params(("hotspotID" = String, Path)), responses((status = 200, body = Versioned<HotspotRecord>)))]
+#[utoipa::path(get, path = "/hotspots/{hotspotID}", operation_id = "getHotspot",
+    tag = "hotspots",
+    params(("hotspotID" = String, Path)),
+    responses((status = 200, description = "The hotspot", body = Versioned<HotspotRecord>)))]
 pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -65,8 +69,10 @@ pub(super) async fn show(
 }
 
 /// Explain why nothing is done about a shard, or what is.
-#[utoipa::path(get, path = "/shards/{shardID}/why-not", tag = "hotspots",
-    params(("shardID" = ShardId, Path)), responses((status = 200, body = WhyNotBody)))]
+#[utoipa::path(get, path = "/shards/{shardID}/why-not", operation_id = "explainShard",
+    tag = "hotspots",
+    params(("shardID" = ShardId, Path)),
+    responses((status = 200, description = "The state of each rule", body = WhyNotBody)))]
 pub(super) async fn why_not(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -89,8 +95,9 @@ pub(super) struct PlanFilter {
 }
 
 /// List plans, newest first.
-#[utoipa::path(get, path = "/plans", tag = "hotspots", params(PlanFilter),
-    responses((status = 200, body = Page<Versioned<PlanRecord>>)))]
+#[utoipa::path(get, path = "/plans", operation_id = "listPlans",
+    tag = "hotspots", params(PlanFilter),
+    responses((status = 200, description = "A page of plans", body = Page<Versioned<PlanRecord>>)))]
 pub(super) async fn plans_list(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -105,8 +112,10 @@ pub(super) async fn plans_list(
 
 /// Show a plan: its moves with reason, price and predicted effect; afterwards also
 /// the measured effect.
-#[utoipa::path(get, path = "/plans/{planID}", tag = "hotspots",
-    params(("planID" = String, Path)), responses((status = 200, body = Versioned<PlanRecord>)))]
+#[utoipa::path(get, path = "/plans/{planID}", operation_id = "getPlan",
+    tag = "hotspots",
+    params(("planID" = String, Path)),
+    responses((status = 200, description = "The plan", body = Versioned<PlanRecord>)))]
 pub(super) async fn plan_show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -130,9 +139,10 @@ async fn decide(
 }
 
 /// Approve a plan, so that it is carried out.
-#[utoipa::path(post, path = "/plans/{planID}/approve", tag = "hotspots",
+#[utoipa::path(post, path = "/plans/{planID}/approve", operation_id = "approvePlan",
+    tag = "hotspots",
     params(("planID" = String, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = Versioned<PlanRecord>)))]
+    responses((status = 200, description = "The approved plan", body = Versioned<PlanRecord>)))]
 pub(super) async fn approve(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
@@ -142,9 +152,10 @@ pub(super) async fn approve(
 }
 
 /// Reject a plan, so that it is not carried out.
-#[utoipa::path(post, path = "/plans/{planID}/reject", tag = "hotspots",
+#[utoipa::path(post, path = "/plans/{planID}/reject", operation_id = "rejectPlan",
+    tag = "hotspots",
     params(("planID" = String, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = Versioned<PlanRecord>)))]
+    responses((status = 200, description = "The rejected plan", body = Versioned<PlanRecord>)))]
 pub(super) async fn reject(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,

@@ -44,9 +44,11 @@ pub(super) struct KeyToIdentify {
 }
 
 /// Create a key for a tenant. Only this response contains the secret.
-#[utoipa::path(post, path = "/tenants/{tenantID}/keys", tag = "keys",
+#[utoipa::path(post, path = "/tenants/{tenantID}/keys", operation_id = "createKey",
+    tag = "keys",
     params(("tenantID" = TenantId, Path), Reason, IdempotencyHeader),
-    request_body = NewKey, responses((status = 201, body = NewKeyBody)))]
+    request_body = NewKey,
+    responses((status = 201, description = "The new key with its secret", body = NewKeyBody)))]
 pub(super) async fn create(
     State(plane): State<ControlPlane>,
     Id(tenant): Id<TenantId>,
@@ -61,8 +63,9 @@ pub(super) async fn create(
 }
 
 /// List keys, without their secrets.
-#[utoipa::path(get, path = "/keys", tag = "keys", params(KeyFilter),
-    responses((status = 200, body = Page<KeyBody>)))]
+#[utoipa::path(get, path = "/keys", operation_id = "listKeys",
+    tag = "keys", params(KeyFilter),
+    responses((status = 200, description = "A page of keys", body = Page<KeyBody>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -77,8 +80,9 @@ pub(super) async fn list(
 }
 
 /// Show a key, without its secret.
-#[utoipa::path(get, path = "/keys/{keyID}", tag = "keys", params(("keyID" = KeyId, Path)),
-    responses((status = 200, body = KeyBody)))]
+#[utoipa::path(get, path = "/keys/{keyID}", operation_id = "getKey",
+    tag = "keys", params(("keyID" = KeyId, Path)),
+    responses((status = 200, description = "The key", body = KeyBody)))]
 pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -89,9 +93,11 @@ pub(super) async fn show(
 }
 
 /// Change a key's name or scopes.
-#[utoipa::path(patch, path = "/keys/{keyID}", tag = "keys",
+#[utoipa::path(patch, path = "/keys/{keyID}", operation_id = "updateKey",
+    tag = "keys",
     params(("keyID" = KeyId, Path), Reason, IfMatchHeader),
-    request_body = KeyPatch, responses((status = 200, body = KeyBody)))]
+    request_body = KeyPatch,
+    responses((status = 200, description = "The changed key", body = KeyBody)))]
 pub(super) async fn update(
     State(plane): State<ControlPlane>,
     Id(id): Id<KeyId>,
@@ -102,9 +108,11 @@ pub(super) async fn update(
 }
 
 /// Rotate a key: create a successor; the old key keeps working until the overlap ends.
-#[utoipa::path(post, path = "/keys/{keyID}/rotate", tag = "keys",
+#[utoipa::path(post, path = "/keys/{keyID}/rotate", operation_id = "rotateKey",
+    tag = "keys",
     params(("keyID" = KeyId, Path), Reason, IfMatchHeader, IdempotencyHeader),
-    request_body = Rotation, responses((status = 201, body = NewKeyBody)))]
+    request_body = Rotation,
+    responses((status = 201, description = "The successor with its secret", body = NewKeyBody)))]
 pub(super) async fn rotate(
     State(plane): State<ControlPlane>,
     Id(id): Id<KeyId>,
@@ -124,9 +132,10 @@ pub(super) async fn rotate(
 }
 
 /// Revoke a key now.
-#[utoipa::path(post, path = "/keys/{keyID}/revoke", tag = "keys",
+#[utoipa::path(post, path = "/keys/{keyID}/revoke", operation_id = "revokeKey",
+    tag = "keys",
     params(("keyID" = KeyId, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = KeyBody)))]
+    responses((status = 200, description = "The revoked key", body = KeyBody)))]
 pub(super) async fn revoke(
     State(plane): State<ControlPlane>,
     Id(id): Id<KeyId>,
@@ -137,8 +146,9 @@ pub(super) async fn revoke(
 }
 
 /// Identify a key: its tenant and status. Changes nothing.
-#[utoipa::path(post, path = "/keys/identify", tag = "keys", request_body = KeyToIdentify,
-    responses((status = 200, body = KeyBody)))]
+#[utoipa::path(post, path = "/keys/identify", operation_id = "identifyKey",
+    tag = "keys", request_body = KeyToIdentify,
+    responses((status = 200, description = "The key", body = KeyBody)))]
 pub(super) async fn identify(
     State(plane): State<ControlPlane>,
     ReadRequest(shown): ReadRequest<KeyToIdentify>,

@@ -43,8 +43,9 @@ pub(super) struct NowFilter {
 }
 
 /// Show the load of every shard and of the hottest tenants, now or at a moment.
-#[utoipa::path(get, path = "/load", tag = "load", params(NowFilter),
-    responses((status = 200, body = LoadBody)))]
+#[utoipa::path(get, path = "/load", operation_id = "getLoad",
+    tag = "load", params(NowFilter),
+    responses((status = 200, description = "The load", body = LoadBody)))]
 pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -104,8 +105,9 @@ fn step(wanted: Option<u64>) -> Result<Option<u64>, Error> {
 ///
 /// Load is kept in steps of ten seconds for two hours, of a minute for two days,
 /// of ten minutes for two weeks and of an hour for a year.
-#[utoipa::path(get, path = "/load/history", tag = "load", params(PastFilter),
-    responses((status = 200, body = LoadHistoryBody)))]
+#[utoipa::path(get, path = "/load/history", operation_id = "getLoadHistory",
+    tag = "load", params(PastFilter),
+    responses((status = 200, description = "The series", body = LoadHistoryBody)))]
 pub(super) async fn history(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -136,8 +138,10 @@ pub(super) struct RecordFilter {
 }
 
 /// Export recorded load, one JSON object per line, to replay or archive it.
-#[utoipa::path(get, path = "/load/record", tag = "load", params(RecordFilter),
-    responses((status = 200, body = String, content_type = "application/x-ndjson")))]
+#[utoipa::path(get, path = "/load/record", operation_id = "exportLoad",
+    tag = "load", params(RecordFilter),
+    responses((status = 200, description = "A line that names the format, then one for each sample",
+        body = Object, content_type = "application/x-ndjson")))]
 pub(super) async fn record(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -150,8 +154,9 @@ pub(super) async fn record(
 }
 
 /// Show the rules for judging load and the terms of plans.
-#[utoipa::path(get, path = "/load/terms", tag = "load",
-    responses((status = 200, body = TermsBody)))]
+#[utoipa::path(get, path = "/load/terms", operation_id = "getLoadTerms",
+    tag = "load",
+    responses((status = 200, description = "The rules and terms", body = TermsBody)))]
 pub(super) async fn terms_show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -185,8 +190,9 @@ pub(super) enum UsageFormat {
 }
 
 /// Show each tenant's daily use, and its cost by the price list.
-#[utoipa::path(get, path = "/usage", tag = "load", params(UsageFilter),
-    responses((status = 200, content(
+#[utoipa::path(get, path = "/usage", operation_id = "getUsage",
+    tag = "load", params(UsageFilter),
+    responses((status = 200, description = "The use of each day", content(
         (UsageBody = "application/json"),
         (String = "text/csv; charset=utf-8")))))]
 pub(super) async fn usage(
@@ -220,8 +226,9 @@ pub(super) struct ForecastFilter {
 }
 
 /// Forecast how full shards will be, and when they exceed their limit.
-#[utoipa::path(get, path = "/forecast", tag = "load", params(ForecastFilter),
-    responses((status = 200, body = ForecastBody)))]
+#[utoipa::path(get, path = "/forecast", operation_id = "getForecast",
+    tag = "load", params(ForecastFilter),
+    responses((status = 200, description = "The forecast for each shard", body = ForecastBody)))]
 pub(super) async fn forecast(
     _: Viewer,
     State(plane): State<ControlPlane>,

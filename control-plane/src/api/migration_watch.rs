@@ -31,9 +31,11 @@ const RETRY_DELAY: Duration = Duration::from_millis(500);
 /// Sends an event `migration` immediately and after every change of its record or
 /// progress, at most a few times a second. The data is the response of
 /// `GET /migrations/{migrationID}`. The last event is `end`.
-#[utoipa::path(get, path = "/migrations/{migrationID}/watch", tag = "migrations",
+#[utoipa::path(get, path = "/migrations/{migrationID}/watch", operation_id = "watchMigration",
+    tag = "migrations",
     params(("migrationID" = String, Path)),
-    responses((status = 200, body = String, content_type = "text/event-stream")))]
+    responses((status = 200, description = "Server-sent events, until the migration ends",
+        body = String, content_type = "text/event-stream")))]
 pub(super) async fn watch(
     caller: Caller,
     State(plane): State<ControlPlane>,

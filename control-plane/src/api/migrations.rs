@@ -50,9 +50,12 @@ impl FromStr for RecordName {
 /// The response is sent as soon as the migration is recorded; follow it at
 /// `GET /migrations/{migrationID}`. With `dryRun`, the response only describes what
 /// would be done and its cost; this is open to viewers.
-#[utoipa::path(post, path = "/tenants/{tenantID}/move", tag = "migrations",
+#[utoipa::path(post, path = "/tenants/{tenantID}/move", operation_id = "moveTenant",
+    tag = "migrations",
     params(("tenantID" = TenantId, Path), Reason, IdempotencyHeader), request_body = NewMigration,
-    responses((status = 202, body = MigrationBody), (status = 200, body = MigrationPlan)))]
+    responses(
+        (status = 202, description = "The migration is recorded and begins", body = MigrationBody),
+        (status = 200, description = "What would be done (`dryRun`)", body = MigrationPlan)))]
 pub(super) async fn begin(
     State(plane): State<ControlPlane>,
     Id(tenant): Id<TenantId>,
@@ -93,8 +96,9 @@ pub(super) struct MigrationQuery {
 }
 
 /// List migrations, newest first.
-#[utoipa::path(get, path = "/migrations", tag = "migrations", params(MigrationQuery),
-    responses((status = 200, body = Page<MigrationBody>)))]
+#[utoipa::path(get, path = "/migrations", operation_id = "listMigrations",
+    tag = "migrations", params(MigrationQuery),
+    responses((status = 200, description = "A page of migrations", body = Page<MigrationBody>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -115,8 +119,10 @@ pub(super) async fn list(
 }
 
 /// Show a migration: status, progress and measurements.
-#[utoipa::path(get, path = "/migrations/{migrationID}", tag = "migrations",
-    params(("migrationID" = String, Path)), responses((status = 200, body = MigrationBody)))]
+#[utoipa::path(get, path = "/migrations/{migrationID}", operation_id = "getMigration",
+    tag = "migrations",
+    params(("migrationID" = String, Path)),
+    responses((status = 200, description = "The migration", body = MigrationBody)))]
 pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -127,8 +133,11 @@ pub(super) async fn show(
 }
 
 /// Show the signed certificate of an ended migration.
-#[utoipa::path(get, path = "/migrations/{migrationID}/certificate", tag = "migrations",
-    params(("migrationID" = String, Path)), responses((status = 200, body = SignedCertificate)))]
+#[utoipa::path(get, path = "/migrations/{migrationID}/certificate", operation_id = "getCertificate",
+    tag = "migrations",
+    params(("migrationID" = String, Path)),
+    responses((status = 200, description = "The certificate and its signature",
+        body = SignedCertificate)))]
 pub(super) async fn certificate(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -154,8 +163,9 @@ pub(super) struct CertificateKey {
 }
 
 /// Show the public key that certificates are signed with.
-#[utoipa::path(get, path = "/certificate-key", tag = "migrations",
-    responses((status = 200, body = CertificateKey)))]
+#[utoipa::path(get, path = "/certificate-key", operation_id = "getCertificateKey",
+    tag = "migrations",
+    responses((status = 200, description = "The public key", body = CertificateKey)))]
 pub(super) async fn certificate_key(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -179,9 +189,10 @@ async fn run_command<T, R>(
 }
 
 /// Pause a migration. A paused migration never blocks votes.
-#[utoipa::path(post, path = "/migrations/{migrationID}/pause", tag = "migrations",
+#[utoipa::path(post, path = "/migrations/{migrationID}/pause", operation_id = "pauseMigration",
+    tag = "migrations",
     params(("migrationID" = String, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = MigrationBody)))]
+    responses((status = 200, description = "The paused migration", body = MigrationBody)))]
 pub(super) async fn pause(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
@@ -191,9 +202,10 @@ pub(super) async fn pause(
 }
 
 /// Resume a paused migration.
-#[utoipa::path(post, path = "/migrations/{migrationID}/resume", tag = "migrations",
+#[utoipa::path(post, path = "/migrations/{migrationID}/resume", operation_id = "resumeMigration",
+    tag = "migrations",
     params(("migrationID" = String, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = MigrationBody)))]
+    responses((status = 200, description = "The resumed migration", body = MigrationBody)))]
 pub(super) async fn resume(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
@@ -203,9 +215,10 @@ pub(super) async fn resume(
 }
 
 /// Cancel a migration before its cutover; everything stays as it was.
-#[utoipa::path(post, path = "/migrations/{migrationID}/cancel", tag = "migrations",
+#[utoipa::path(post, path = "/migrations/{migrationID}/cancel", operation_id = "cancelMigration",
+    tag = "migrations",
     params(("migrationID" = String, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = MigrationBody)))]
+    responses((status = 200, description = "The cancelled migration", body = MigrationBody)))]
 pub(super) async fn cancel(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
@@ -237,9 +250,12 @@ impl Payload for Reversal {
 /// With `acceptLoss`, bring it back without a target that cannot be sealed and
 /// drained: votes that it took and that were not streamed back are lost, and the
 /// certificate says so.
-#[utoipa::path(post, path = "/migrations/{migrationID}/reverse", tag = "migrations",
+#[utoipa::path(post, path = "/migrations/{migrationID}/reverse", operation_id = "reverseMigration",
+    tag = "migrations",
     params(("migrationID" = String, Path), Reason, IfMatchHeader),
-    request_body = Option<Reversal>, responses((status = 200, body = MigrationBody)))]
+    request_body = Option<Reversal>,
+    responses((status = 200, description = "The migration, which goes back",
+        body = MigrationBody)))]
 pub(super) async fn reverse(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
@@ -266,9 +282,13 @@ impl Payload for Completion {
 }
 
 /// End the dual-read window now: the source's copy is removed.
-#[utoipa::path(post, path = "/migrations/{migrationID}/complete", tag = "migrations",
+#[utoipa::path(post, path = "/migrations/{migrationID}/complete",
+    operation_id = "completeMigration",
+    tag = "migrations",
     params(("migrationID" = String, Path), Reason, IfMatchHeader),
-    request_body = Option<Completion>, responses((status = 200, body = MigrationBody)))]
+    request_body = Option<Completion>,
+    responses((status = 200, description = "The migration, which completes",
+        body = MigrationBody)))]
 pub(super) async fn complete(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
@@ -282,9 +302,10 @@ pub(super) async fn complete(
 }
 
 /// Approve a migration that waits for approval.
-#[utoipa::path(post, path = "/migrations/{migrationID}/approve", tag = "migrations",
+#[utoipa::path(post, path = "/migrations/{migrationID}/approve", operation_id = "approveMigration",
+    tag = "migrations",
     params(("migrationID" = String, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = MigrationBody)))]
+    responses((status = 200, description = "The approved migration", body = MigrationBody)))]
 pub(super) async fn approve(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
@@ -298,9 +319,11 @@ pub(super) async fn approve(
 ///
 /// It is the only copy of the votes that were given up. It is removed as soon as
 /// its shard answers; then the tenant's slices can move to that shard again.
-#[utoipa::path(post, path = "/migrations/{migrationID}/discard", tag = "migrations",
+#[utoipa::path(post, path = "/migrations/{migrationID}/discard", operation_id = "discardMigration",
+    tag = "migrations",
     params(("migrationID" = String, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = MigrationBody)))]
+    responses((status = 200, description = "The migration, whose copy is to be removed",
+        body = MigrationBody)))]
 pub(super) async fn discard(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,

@@ -15,9 +15,10 @@ use super::documented_routes;
         description = "Tenants, keys, shards, placement, migrations, load, hotspots, workflows, events and tokens of a Ballast fleet. \
             Errors are problem documents (RFC 9457) with a stable `code`. Updates take `If-Match`, \
             creates take `Idempotency-Key`, every change takes `?reason=`.",
-        license(name = "Apache-2.0")
+        license(name = "Apache-2.0", identifier = "Apache-2.0")
     ),
     components(schemas(ballast_domain::error::ProblemDocument)),
+    servers((url = "/", description = "The server that sent this document.")),
     security(("token" = [])),
     tags(
         (name = "tenants", description = "The customers of this fleet."),

@@ -22,8 +22,10 @@ impl Payload for NewPin {}
 impl Payload for FleetChangeBody {}
 
 /// Show where a tenant is and where it belongs.
-#[utoipa::path(get, path = "/tenants/{tenantID}/placement", tag = "placement",
-    params(("tenantID" = TenantId, Path)), responses((status = 200, body = Versioned<TenantPlacement>)))]
+#[utoipa::path(get, path = "/tenants/{tenantID}/placement", operation_id = "getPlacement",
+    tag = "placement",
+    params(("tenantID" = TenantId, Path)),
+    responses((status = 200, description = "The placement", body = Versioned<TenantPlacement>)))]
 pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -45,8 +47,11 @@ pub(super) struct ExplainFilter {
 
 /// Explain why a tenant is where it is: every shard's score and vetoes, the pin,
 /// the winner's margin, and what would move it.
-#[utoipa::path(get, path = "/tenants/{tenantID}/placement/explain", tag = "placement",
-    params(("tenantID" = TenantId, Path), ExplainFilter), responses((status = 200, body = Explanation)))]
+#[utoipa::path(get, path = "/tenants/{tenantID}/placement/explain",
+    operation_id = "explainPlacement",
+    tag = "placement",
+    params(("tenantID" = TenantId, Path), ExplainFilter),
+    responses((status = 200, description = "Every shard with its score", body = Explanation)))]
 pub(super) async fn explain(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -68,9 +73,12 @@ pub(super) struct NewPin {
 }
 
 /// Pin a tenant to a shard. Its slices move there later.
-#[utoipa::path(put, path = "/tenants/{tenantID}/placement/pin", tag = "placement",
+#[utoipa::path(put, path = "/tenants/{tenantID}/placement/pin", operation_id = "pinTenant",
+    tag = "placement",
     params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
-    request_body = NewPin, responses((status = 200, body = Versioned<TenantPlacement>)))]
+    request_body = NewPin,
+    responses((status = 200, description = "The placement with the pin",
+        body = Versioned<TenantPlacement>)))]
 pub(super) async fn pin(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
@@ -88,9 +96,11 @@ pub(super) async fn pin(
 }
 
 /// Remove a pin.
-#[utoipa::path(delete, path = "/tenants/{tenantID}/placement/pin", tag = "placement",
+#[utoipa::path(delete, path = "/tenants/{tenantID}/placement/pin", operation_id = "unpinTenant",
+    tag = "placement",
     params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = Versioned<TenantPlacement>)))]
+    responses((status = 200, description = "The placement without the pin",
+        body = Versioned<TenantPlacement>)))]
 pub(super) async fn unpin(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
@@ -113,8 +123,11 @@ pub(super) struct PreviewPaging {
 
 /// Preview which slices would move if a shard were added, removed or given another
 /// weight. Changes nothing.
-#[utoipa::path(post, path = "/placement/preview", tag = "placement", params(PreviewPaging),
-    request_body = FleetChangeBody, responses((status = 200, body = Preview)))]
+#[utoipa::path(post, path = "/placement/preview", operation_id = "previewPlacement",
+    tag = "placement", params(PreviewPaging),
+    request_body = FleetChangeBody,
+    responses((status = 200, description = "A page of the slices that would move",
+        body = Preview)))]
 pub(super) async fn preview(
     State(plane): State<ControlPlane>,
     Params(paging): Params<PreviewPaging>,
@@ -124,8 +137,10 @@ pub(super) async fn preview(
 }
 
 /// List the slices that are not where they belong.
-#[utoipa::path(get, path = "/placement/drift", tag = "placement", params(PreviewPaging),
-    responses((status = 200, body = Preview)))]
+#[utoipa::path(get, path = "/placement/drift", operation_id = "listDrift",
+    tag = "placement", params(PreviewPaging),
+    responses((status = 200, description = "A page of the slices that are elsewhere",
+        body = Preview)))]
 pub(super) async fn drift(
     _: Viewer,
     State(plane): State<ControlPlane>,

@@ -31,8 +31,9 @@ pub(super) struct ShardFilter {
 }
 
 /// List shards with their slice counts.
-#[utoipa::path(get, path = "/shards", tag = "shards", params(ShardFilter),
-    responses((status = 200, body = Page<ShardBody>)))]
+#[utoipa::path(get, path = "/shards", operation_id = "listShards",
+    tag = "shards", params(ShardFilter),
+    responses((status = 200, description = "A page of shards", body = Page<ShardBody>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -50,8 +51,10 @@ pub(super) async fn list(
 }
 
 /// Add a shard. No slice moves; a preview lists the slices that would.
-#[utoipa::path(post, path = "/shards", tag = "shards", params(Reason, IdempotencyHeader),
-    request_body = NewShard, responses((status = 201, body = ShardBody)))]
+#[utoipa::path(post, path = "/shards", operation_id = "addShard",
+    tag = "shards", params(Reason, IdempotencyHeader),
+    request_body = NewShard,
+    responses((status = 201, description = "The new shard", body = ShardBody)))]
 pub(super) async fn add(
     State(plane): State<ControlPlane>,
     change: Change<NewShard>,
@@ -65,8 +68,10 @@ pub(super) async fn add(
 }
 
 /// Show a shard.
-#[utoipa::path(get, path = "/shards/{shardID}", tag = "shards",
-    params(("shardID" = ShardId, Path)), responses((status = 200, body = ShardBody)))]
+#[utoipa::path(get, path = "/shards/{shardID}", operation_id = "getShard",
+    tag = "shards",
+    params(("shardID" = ShardId, Path)),
+    responses((status = 200, description = "The shard", body = ShardBody)))]
 pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -77,9 +82,11 @@ pub(super) async fn show(
 }
 
 /// Change a shard's weight, zones, density limit or state.
-#[utoipa::path(patch, path = "/shards/{shardID}", tag = "shards",
+#[utoipa::path(patch, path = "/shards/{shardID}", operation_id = "updateShard",
+    tag = "shards",
     params(("shardID" = ShardId, Path), Reason, IfMatchHeader),
-    request_body = ShardPatch, responses((status = 200, body = ShardBody)))]
+    request_body = ShardPatch,
+    responses((status = 200, description = "The changed shard", body = ShardBody)))]
 pub(super) async fn update(
     State(plane): State<ControlPlane>,
     Id(id): Id<ShardId>,
@@ -90,8 +97,10 @@ pub(super) async fn update(
 }
 
 /// Remove an empty shard from the fleet.
-#[utoipa::path(delete, path = "/shards/{shardID}", tag = "shards",
-    params(("shardID" = ShardId, Path), Reason, IfMatchHeader), responses((status = 204)))]
+#[utoipa::path(delete, path = "/shards/{shardID}", operation_id = "removeShard",
+    tag = "shards",
+    params(("shardID" = ShardId, Path), Reason, IfMatchHeader),
+    responses((status = 204, description = "The shard is removed")))]
 pub(super) async fn remove(
     State(plane): State<ControlPlane>,
     Id(id): Id<ShardId>,

@@ -33,9 +33,12 @@ impl Payload for NewMerge {
 /// request is recorded, and usually when it is done; until then the tenant has
 /// `slicing`. With `dryRun`, the response only describes what would be done; this
 /// is open to viewers.
-#[utoipa::path(post, path = "/tenants/{tenantID}/split", tag = "tenants",
+#[utoipa::path(post, path = "/tenants/{tenantID}/split", operation_id = "splitTenant",
+    tag = "tenants",
     params(("tenantID" = TenantId, Path), Reason, IdempotencyHeader), request_body = NewSplit,
-    responses((status = 202, body = Versioned<Tenant>), (status = 200, body = SlicingPlan)))]
+    responses(
+        (status = 202, description = "The split is recorded", body = Versioned<Tenant>),
+        (status = 200, description = "What would be done (`dryRun`)", body = SlicingPlan)))]
 pub(super) async fn split(
     State(plane): State<ControlPlane>,
     Id(tenant): Id<TenantId>,
@@ -52,9 +55,12 @@ pub(super) async fn split(
 /// Merge a tenant's slices, which must be on one shard.
 ///
 /// As with a split, the tenant has `slicing` until it is done.
-#[utoipa::path(post, path = "/tenants/{tenantID}/merge", tag = "tenants",
+#[utoipa::path(post, path = "/tenants/{tenantID}/merge", operation_id = "mergeTenant",
+    tag = "tenants",
     params(("tenantID" = TenantId, Path), Reason, IdempotencyHeader), request_body = NewMerge,
-    responses((status = 202, body = Versioned<Tenant>), (status = 200, body = SlicingPlan)))]
+    responses(
+        (status = 202, description = "The merge is recorded", body = Versioned<Tenant>),
+        (status = 200, description = "What would be done (`dryRun`)", body = SlicingPlan)))]
 pub(super) async fn merge(
     State(plane): State<ControlPlane>,
     Id(tenant): Id<TenantId>,

@@ -43,8 +43,9 @@ pub(super) struct TenantQuery {
 }
 
 /// List tenants, ordered by ID.
-#[utoipa::path(get, path = "/tenants", tag = "tenants", params(TenantQuery),
-    responses((status = 200, body = Page<Versioned<Tenant>>)))]
+#[utoipa::path(get, path = "/tenants", operation_id = "listTenants",
+    tag = "tenants", params(TenantQuery),
+    responses((status = 200, description = "A page of tenants", body = Page<Versioned<Tenant>>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -70,8 +71,10 @@ pub(super) async fn list(
 }
 
 /// Create a tenant and place it on a shard.
-#[utoipa::path(post, path = "/tenants", tag = "tenants", params(Reason, IdempotencyHeader),
-    request_body = NewTenant, responses((status = 201, body = Versioned<Tenant>)))]
+#[utoipa::path(post, path = "/tenants", operation_id = "createTenant",
+    tag = "tenants", params(Reason, IdempotencyHeader),
+    request_body = NewTenant,
+    responses((status = 201, description = "The new tenant", body = Versioned<Tenant>)))]
 pub(super) async fn create(
     State(plane): State<ControlPlane>,
     change: Change<NewTenant>,
@@ -85,8 +88,10 @@ pub(super) async fn create(
 }
 
 /// Show a tenant.
-#[utoipa::path(get, path = "/tenants/{tenantID}", tag = "tenants",
-    params(("tenantID" = TenantId, Path)), responses((status = 200, body = Versioned<Tenant>)))]
+#[utoipa::path(get, path = "/tenants/{tenantID}", operation_id = "getTenant",
+    tag = "tenants",
+    params(("tenantID" = TenantId, Path)),
+    responses((status = 200, description = "The tenant", body = Versioned<Tenant>)))]
 pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -97,9 +102,11 @@ pub(super) async fn show(
 }
 
 /// Change a tenant's names, home region, residency, zones, limits or origins.
-#[utoipa::path(patch, path = "/tenants/{tenantID}", tag = "tenants",
+#[utoipa::path(patch, path = "/tenants/{tenantID}", operation_id = "updateTenant",
+    tag = "tenants",
     params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
-    request_body = TenantPatch, responses((status = 200, body = Versioned<Tenant>)))]
+    request_body = TenantPatch,
+    responses((status = 200, description = "The changed tenant", body = Versioned<Tenant>)))]
 pub(super) async fn update(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
@@ -111,9 +118,10 @@ pub(super) async fn update(
 }
 
 /// Suspend a tenant: its keys are rejected until it is resumed. Its data stays.
-#[utoipa::path(post, path = "/tenants/{tenantID}/suspend", tag = "tenants",
+#[utoipa::path(post, path = "/tenants/{tenantID}/suspend", operation_id = "suspendTenant",
+    tag = "tenants",
     params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = Versioned<Tenant>)))]
+    responses((status = 200, description = "The suspended tenant", body = Versioned<Tenant>)))]
 pub(super) async fn suspend(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
@@ -123,9 +131,10 @@ pub(super) async fn suspend(
 }
 
 /// Resume a suspended tenant.
-#[utoipa::path(post, path = "/tenants/{tenantID}/resume", tag = "tenants",
+#[utoipa::path(post, path = "/tenants/{tenantID}/resume", operation_id = "resumeTenant",
+    tag = "tenants",
     params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = Versioned<Tenant>)))]
+    responses((status = 200, description = "The active tenant", body = Versioned<Tenant>)))]
 pub(super) async fn resume(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,
@@ -135,9 +144,10 @@ pub(super) async fn resume(
 }
 
 /// Close a tenant permanently. Its ID is never reused.
-#[utoipa::path(post, path = "/tenants/{tenantID}/close", tag = "tenants",
+#[utoipa::path(post, path = "/tenants/{tenantID}/close", operation_id = "closeTenant",
+    tag = "tenants",
     params(("tenantID" = TenantId, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = Versioned<Tenant>)))]
+    responses((status = 200, description = "The closed tenant", body = Versioned<Tenant>)))]
 pub(super) async fn close(
     State(plane): State<ControlPlane>,
     Id(id): Id<TenantId>,

@@ -31,8 +31,10 @@ pub(super) struct TokenPaging {
 }
 
 /// List tokens, without their secrets. Requires the role admin.
-#[utoipa::path(get, path = "/tokens", tag = "tokens", params(TokenPaging),
-    responses((status = 200, body = Page<Versioned<AdminToken>>)))]
+#[utoipa::path(get, path = "/tokens", operation_id = "listTokens",
+    tag = "tokens", params(TokenPaging),
+    responses((status = 200, description = "A page of tokens",
+        body = Page<Versioned<AdminToken>>)))]
 pub(super) async fn list(
     caller: Caller,
     State(plane): State<ControlPlane>,
@@ -49,8 +51,10 @@ pub(super) async fn list(
 
 /// Create a token. Only this response contains the secret. Requires the role
 /// admin.
-#[utoipa::path(post, path = "/tokens", tag = "tokens", params(Reason, IdempotencyHeader),
-    request_body = NewToken, responses((status = 201, body = NewTokenBody)))]
+#[utoipa::path(post, path = "/tokens", operation_id = "createToken",
+    tag = "tokens", params(Reason, IdempotencyHeader),
+    request_body = NewToken,
+    responses((status = 201, description = "The new token with its secret", body = NewTokenBody)))]
 pub(super) async fn create(
     State(plane): State<ControlPlane>,
     change: Change<NewToken, AsAdmin>,
@@ -64,9 +68,10 @@ pub(super) async fn create(
 }
 
 /// Revoke a token now. Requires the role admin.
-#[utoipa::path(post, path = "/tokens/{tokenID}/revoke", tag = "tokens",
+#[utoipa::path(post, path = "/tokens/{tokenID}/revoke", operation_id = "revokeToken",
+    tag = "tokens",
     params(("tokenID" = TokenId, Path), Reason, IfMatchHeader),
-    responses((status = 200, body = Versioned<AdminToken>)))]
+    responses((status = 200, description = "The revoked token", body = Versioned<AdminToken>)))]
 pub(super) async fn revoke(
     State(plane): State<ControlPlane>,
     Id(id): Id<TokenId>,
@@ -77,7 +82,8 @@ pub(super) async fn revoke(
 }
 
 /// Show the token in use: its name and role.
-#[utoipa::path(get, path = "/whoami", tag = "tokens", responses((status = 200, body = AdminToken)))]
+#[utoipa::path(get, path = "/whoami", operation_id = "getOwnToken",
+    tag = "tokens", responses((status = 200, description = "The token in use", body = AdminToken)))]
 pub(super) async fn whoami(caller: Caller) -> Json<AdminToken> {
     Json(caller.token)
 }

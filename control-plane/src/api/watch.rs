@@ -31,9 +31,11 @@ pub(super) const KEEPALIVE: &[u8] = b": still here\n\n";
 /// Sends an event `execution` immediately and after every change, at most a few
 /// times a second. The data is the response of `GET /executions/{executionID}`.
 /// The last event is `end`.
-#[utoipa::path(get, path = "/executions/{executionID}/watch", tag = "executions",
+#[utoipa::path(get, path = "/executions/{executionID}/watch", operation_id = "watchExecution",
+    tag = "executions",
     params(("executionID" = String, Path)),
-    responses((status = 200, body = String, content_type = "text/event-stream")))]
+    responses((status = 200, description = "Server-sent events, until the execution ends",
+        body = String, content_type = "text/event-stream")))]
 pub(super) async fn watch(
     caller: Caller,
     State(plane): State<ControlPlane>,

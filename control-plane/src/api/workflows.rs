@@ -38,8 +38,9 @@ pub(super) struct WorkflowFilter {
 }
 
 /// List workflows: built-in and deployed ones.
-#[utoipa::path(get, path = "/workflows", tag = "workflows", params(WorkflowFilter),
-    responses((status = 200, body = Page<WorkflowBody>)))]
+#[utoipa::path(get, path = "/workflows", operation_id = "listWorkflows",
+    tag = "workflows", params(WorkflowFilter),
+    responses((status = 200, description = "A page of workflows", body = Page<WorkflowBody>)))]
 pub(super) async fn list(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -57,8 +58,10 @@ pub(super) async fn list(
 }
 
 /// Show a workflow with its definition.
-#[utoipa::path(get, path = "/workflows/{workflow}", tag = "workflows",
-    params(("workflow" = String, Path)), responses((status = 200, body = WorkflowDetail)))]
+#[utoipa::path(get, path = "/workflows/{workflow}", operation_id = "getWorkflow",
+    tag = "workflows",
+    params(("workflow" = String, Path)),
+    responses((status = 200, description = "The workflow", body = WorkflowDetail)))]
 pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
@@ -69,9 +72,10 @@ pub(super) async fn show(
 
 /// Deploy a definition under a name. Running executions keep the definition they
 /// began with.
-#[utoipa::path(put, path = "/workflows/{workflow}", tag = "workflows",
+#[utoipa::path(put, path = "/workflows/{workflow}", operation_id = "deployWorkflow",
+    tag = "workflows",
     params(("workflow" = String, Path), Reason), request_body = DefinitionDocument,
-    responses((status = 200, body = WorkflowDeployed)))]
+    responses((status = 200, description = "The deployed workflow", body = WorkflowDeployed)))]
 pub(super) async fn deploy(
     State(plane): State<ControlPlane>,
     Id(name): Id<String>,
@@ -84,8 +88,10 @@ pub(super) async fn deploy(
 }
 
 /// Remove a workflow: no further executions start. Running ones continue.
-#[utoipa::path(delete, path = "/workflows/{workflow}", tag = "workflows",
-    params(("workflow" = String, Path), Reason), responses((status = 204)))]
+#[utoipa::path(delete, path = "/workflows/{workflow}", operation_id = "removeWorkflow",
+    tag = "workflows",
+    params(("workflow" = String, Path), Reason),
+    responses((status = 204, description = "The workflow is removed")))]
 pub(super) async fn remove(
     State(plane): State<ControlPlane>,
     Id(name): Id<String>,

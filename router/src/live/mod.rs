@@ -48,10 +48,12 @@ const CHECKS_PER_HEARTBEAT: u32 = 15;
 /// times a second. Its data is the answer of `GET /polls/{poll}/votes`. The event
 /// `closed` is the last one. After a reconnect, `Last-Event-ID` prevents that known
 /// results are sent again.
-#[utoipa::path(get, path = "/polls/{poll}/votes/live", tag = "results",
+#[utoipa::path(get, path = "/polls/{poll}/votes/live", operation_id = "watchResults",
+    tag = "results",
     params(("poll" = PollId, Path),
         ("Last-Event-ID" = Option<String>, Header, description = "The `id` of the last event")),
-    responses((status = 200, body = String, content_type = "text/event-stream"),
+    responses((status = 200, description = "Server-sent events, until the poll closes",
+        body = String, content_type = "text/event-stream"),
         (status = 204, description = "The poll has closed, and you have received the last event")))]
 pub(crate) async fn live(
     Authorized {

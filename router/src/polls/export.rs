@@ -43,8 +43,10 @@ pub(crate) struct ExportedRow {
 ///
 /// Votes that arrive during the export may or may not be included. The export
 /// continues when the poll's data moves.
-#[utoipa::path(get, path = "/polls/{poll}/export", tag = "polls", params(("poll" = PollId, Path)),
-    responses((status = 200, body = ExportedRow, content_type = "application/x-ndjson")))]
+#[utoipa::path(get, path = "/polls/{poll}/export", operation_id = "exportVotes",
+    tag = "polls", params(("poll" = PollId, Path)),
+    responses((status = 200, description = "One line for each voter",
+        body = ExportedRow, content_type = "application/x-ndjson")))]
 pub(crate) async fn export(
     Authorized {
         mut access, path, ..

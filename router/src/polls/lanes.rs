@@ -54,8 +54,9 @@ pub(crate) struct ItemLanes {
 /// Show how evenly votes are spread over a poll's lanes.
 ///
 /// Lanes within 10 % of the mean are `even`; more than 30 % off is `skewed`.
-#[utoipa::path(get, path = "/polls/{poll}/lanes", tag = "polls", params(("poll" = PollId, Path)),
-    responses((status = 200, body = LanesView)))]
+#[utoipa::path(get, path = "/polls/{poll}/lanes", operation_id = "getLanes",
+    tag = "polls", params(("poll" = PollId, Path)),
+    responses((status = 200, description = "The votes in each lane", body = LanesView)))]
 pub(crate) async fn lanes(
     Authorized {
         mut access, path, ..
@@ -139,9 +140,11 @@ pub(crate) struct ItemTotal {
 ///
 /// They are spread over the lanes so that the sum is exact. Send an `Idempotency-Key`:
 /// a repeated request with the same key adds them once.
-#[utoipa::path(post, path = "/polls/{poll}/import", tag = "polls",
+#[utoipa::path(post, path = "/polls/{poll}/import", operation_id = "importTotals",
+    tag = "polls",
     params(("poll" = PollId, Path), IdempotencyHeader), request_body = Import,
-    responses((status = 200, body = Imported)))]
+    responses((status = 200, description = "The counts with the imported totals",
+        body = Imported)))]
 pub(crate) async fn import(
     Authorized {
         mut access, path, ..

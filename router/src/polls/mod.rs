@@ -44,8 +44,9 @@ const RANGES: u64 = SLICES_PER_TENANT_MAX as u64;
 ///
 /// A repeated request with the same `Idempotency-Key` returns the poll that the first
 /// one created.
-#[utoipa::path(post, path = "/polls", tag = "polls", params(IdempotencyHeader),
-    request_body = NewPoll, responses((status = 201, body = PollView,
+#[utoipa::path(post, path = "/polls", operation_id = "createPoll",
+    tag = "polls", params(IdempotencyHeader),
+    request_body = NewPoll, responses((status = 201, description = "The poll", body = PollView,
     headers(("Location" = String, description = "The path of the poll")))))]
 pub(crate) async fn create(
     Authorized { mut access, .. }: Authorized<ToManage>,
@@ -142,8 +143,9 @@ fn created(state: &RouterState, asked: &Poll, stored: Poll) -> Response {
 }
 
 /// List polls, in the order in which they were created.
-#[utoipa::path(get, path = "/polls", tag = "polls", params(Paging),
-    responses((status = 200, body = Page<PollView>)))]
+#[utoipa::path(get, path = "/polls", operation_id = "listPolls",
+    tag = "polls", params(Paging),
+    responses((status = 200, description = "A page of polls", body = Page<PollView>)))]
 pub(crate) async fn list(
     Authorized {
         mut access, path, ..
@@ -208,8 +210,9 @@ async fn list_polls(
 }
 
 /// Show a poll.
-#[utoipa::path(get, path = "/polls/{poll}", tag = "polls", params(("poll" = PollId, Path)),
-    responses((status = 200, body = PollView)))]
+#[utoipa::path(get, path = "/polls/{poll}", operation_id = "getPoll",
+    tag = "polls", params(("poll" = PollId, Path)),
+    responses((status = 200, description = "The poll", body = PollView)))]
 pub(crate) async fn show(
     Authorized {
         mut access, path, ..
@@ -240,8 +243,9 @@ pub(super) async fn read_poll(
 }
 
 /// Close a poll now. Closing a closed poll changes nothing.
-#[utoipa::path(post, path = "/polls/{poll}/close", tag = "polls", params(("poll" = PollId, Path)),
-    responses((status = 200, body = PollView)))]
+#[utoipa::path(post, path = "/polls/{poll}/close", operation_id = "closePoll",
+    tag = "polls", params(("poll" = PollId, Path)),
+    responses((status = 200, description = "The closed poll", body = PollView)))]
 pub(crate) async fn close(
     Authorized {
         mut access, path, ..
@@ -274,8 +278,10 @@ async fn close_poll(
 }
 
 /// Spread a poll's counters over more lanes.
-#[utoipa::path(patch, path = "/polls/{poll}", tag = "polls", params(("poll" = PollId, Path)),
-    request_body = PollPatch, responses((status = 200, body = PollView)))]
+#[utoipa::path(patch, path = "/polls/{poll}", operation_id = "widenPoll",
+    tag = "polls", params(("poll" = PollId, Path)),
+    request_body = PollPatch,
+    responses((status = 200, description = "The poll with its lanes", body = PollView)))]
 pub(crate) async fn widen(
     Authorized {
         mut access, path, ..

@@ -89,11 +89,13 @@ impl Default for ResultCache {
 ///
 /// They are at most a few seconds old; `Cache-Control: no-cache` requests the current
 /// ones.
-#[utoipa::path(get, path = "/polls/{poll}/votes", tag = "results",
+#[utoipa::path(get, path = "/polls/{poll}/votes", operation_id = "getResults",
+    tag = "results",
     params(("poll" = PollId, Path),
-        ("If-None-Match" = Option<String>, Header, description = "The ETag of the results that you have"),
+        ("If-None-Match" = Option<String>, Header,
+        description = "The ETag of the results that you have"),
         ("Cache-Control" = Option<String>, Header, description = "`no-cache` for the newest")),
-    responses((status = 200, body = Results,
+    responses((status = 200, description = "The results", body = Results,
         headers(("ETag" = String, description = "The version of the results"))),
         (status = 304, description = "The results have not changed")))]
 pub(crate) async fn results(

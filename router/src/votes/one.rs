@@ -64,10 +64,13 @@ pub(crate) enum VoteOutcome {
 ///
 /// Name the voter in the header `Voter-Id` or in the body. A repeated vote is counted
 /// once and answered with `already`.
-#[utoipa::path(patch, path = "/polls/{poll}/votes/{item}", tag = "votes",
+#[utoipa::path(patch, path = "/polls/{poll}/votes/{item}", operation_id = "castVote",
+    tag = "votes",
     params(("poll" = PollId, Path), ("item" = ItemId, Path), VoterHeader, IdempotencyHeader,
         IfMatchHeader),
-    request_body = Option<VoterBody>, responses((status = 200, body = VoteResponse,
+    request_body = Option<VoterBody>,
+    responses((status = 200, description = "The vote counts, from now or from before",
+        body = VoteResponse,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn vote(
     Authorized { access, path, .. }: Authorized<ToVote, ItemPath>,
@@ -79,10 +82,13 @@ pub(crate) async fn vote(
 }
 
 /// Vote for an item: the same as `PATCH`.
-#[utoipa::path(post, path = "/polls/{poll}/votes/{item}", tag = "votes",
+#[utoipa::path(post, path = "/polls/{poll}/votes/{item}", operation_id = "castVoteByPost",
+    tag = "votes",
     params(("poll" = PollId, Path), ("item" = ItemId, Path), VoterHeader, IdempotencyHeader,
         IfMatchHeader),
-    request_body = Option<VoterBody>, responses((status = 200, body = VoteResponse,
+    request_body = Option<VoterBody>,
+    responses((status = 200, description = "The vote counts, from now or from before",
+        body = VoteResponse,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn vote_by_post(
     Authorized { access, path, .. }: Authorized<ToVote, ItemPath>,
@@ -94,10 +100,12 @@ pub(crate) async fn vote_by_post(
 }
 
 /// Withdraw a vote, in a poll that allows changing votes.
-#[utoipa::path(delete, path = "/polls/{poll}/votes/{item}", tag = "votes",
+#[utoipa::path(delete, path = "/polls/{poll}/votes/{item}", operation_id = "withdrawVote",
+    tag = "votes",
     params(("poll" = PollId, Path), ("item" = ItemId, Path), VoterHeader, IdempotencyHeader,
         IfMatchHeader),
-    request_body = Option<VoterBody>, responses((status = 200, body = VoteResponse,
+    request_body = Option<VoterBody>,
+    responses((status = 200, description = "The vote does not count any more", body = VoteResponse,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn withdraw(
     Authorized { access, path, .. }: Authorized<ToVote, ItemPath>,

@@ -91,9 +91,11 @@ enum LineOutcome {
 /// while they wait, no more votes are read. Send a line again that was refused with the
 /// code `unavailable` or `busy`: its shard was unavailable, and may or may not have
 /// counted the vote. A repeated vote is counted once.
-#[utoipa::path(post, path = "/votes", tag = "votes",
+#[utoipa::path(post, path = "/votes", operation_id = "castVotes",
+    tag = "votes",
     request_body(content = VoteLine, content_type = "application/x-ndjson"),
-    responses((status = 200, body = Outcome, content_type = "application/x-ndjson")))]
+    responses((status = 200, description = "One outcome for each line of the request",
+        body = Outcome, content_type = "application/x-ndjson")))]
 pub(crate) async fn votes(
     Authorized { mut access, .. }: Authorized<ToVote>,
     State(state): State<RouterState>,

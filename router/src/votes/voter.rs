@@ -31,9 +31,10 @@ pub(crate) struct VoteView {
 }
 
 /// Show what a voter has chosen.
-#[utoipa::path(get, path = "/polls/{poll}/voters/{voter}", tag = "votes",
+#[utoipa::path(get, path = "/polls/{poll}/voters/{voter}", operation_id = "getVote",
+    tag = "votes",
     params(("poll" = PollId, Path), ("voter" = VoterId, Path)),
-    responses((status = 200, body = VoteView,
+    responses((status = 200, description = "The voter's vote", body = VoteView,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn voter(
     Authorized {

@@ -1,12 +1,15 @@
 //! The OpenAPI document of an API: adds what all operations have in common, and serves the
 //! document and its page.
 
+mod shapes;
+
 use axum::routing::get;
 use axum::{Json, Router};
+use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::{Operation, Parameter};
 use utoipa::openapi::response::Response;
 use utoipa::openapi::security::SecurityScheme;
-use utoipa::openapi::{Content, OpenApi, PathItem, Ref, RefOr, ResponseBuilder};
+use utoipa::openapi::{Content, Object, OpenApi, PathItem, Ref, RefOr, ResponseBuilder, Type};
 use utoipa_swagger_ui::{Config, SwaggerUi};
 
 use crate::problem::wrong_method;
@@ -37,6 +40,12 @@ const CHANGING: &[StatusMeaning] = &[
     ("415", "The body is not JSON"),
 ];
 
+/// What tells of trying again, and the errors that come with it.
+const RETRY_AFTER: &str = "Retry-After";
+const RETRIABLE: &[&str] = &["429", "503"];
+
+const JSON: &str = "application/json";
+
 /// The parts of the document that are specific to an API.
 pub struct ApiDescription {
     /// The authentication scheme and its name.
@@ -47,23 +56,32 @@ pub struct ApiDescription {
     pub names_something: fn(&Operation) -> bool,
 }
 
-/// Adds the authentication scheme, and the errors of each kind of operation.
+/// Adds the authentication scheme, and the errors of each kind of operation, in shapes that
+/// generators of clients accept.
 pub fn complete_document(mut document: OpenApi, edge: ApiDescription) -> OpenApi {
     let (name, scheme) = edge.security;
     let components = document.components.get_or_insert_default();
     components.add_security_scheme(name, scheme);
     for item in document.paths.paths.values_mut() {
         for (operation, changes) in operations(item) {
+            shapes::describe_input(operation);
+            shapes::describe_lines(operation);
             let naming = (edge.names_something)(operation).then_some(NAMING);
             let changing = changes.then_some(CHANGING);
             let lists = [Some(ALWAYS), Some(edge.refusals), naming, changing];
+            let any_body = accepts_any_body(operation);
             for (status, meaning) in lists.into_iter().flatten().flatten() {
+                if *status == "415" && any_body {
+                    continue;
+                }
                 let answers = &mut operation.responses.responses;
                 let response = answers.entry((*status).to_owned());
-                response.or_insert_with(|| problem(meaning).into());
+                response.or_insert_with(|| problem(status, meaning).into());
             }
         }
     }
+    shapes::distribute_choices(&mut document);
+    shapes::remove_unused_schemas(&mut document);
     document
 }
 
@@ -85,12 +103,24 @@ fn operations(item: &mut PathItem) -> Vec<(&mut Operation, bool)> {
     looks.chain(changes).collect()
 }
 
-fn problem(meaning: &str) -> Response {
+fn problem(status: &str, meaning: &str) -> Response {
     let problem = Content::new(Some(Ref::from_schema_name("Problem")));
-    ResponseBuilder::new()
+    let response = ResponseBuilder::new()
         .description(meaning)
-        .content("application/problem+json", problem)
-        .build()
+        .content("application/problem+json", problem);
+    if !RETRIABLE.contains(&status) {
+        return response.build();
+    }
+    let seconds = HeaderBuilder::new()
+        .schema(Some(Object::with_type(Type::Integer)))
+        .description(Some("After how many seconds to try again."))
+        .build();
+    response.header(RETRY_AFTER, seconds).build()
+}
+
+/// Whether an operation has a body that is not JSON, and whose type is not checked.
+fn accepts_any_body(operation: &mut Operation) -> bool {
+    shapes::body_contents(operation).is_some_and(|body| !body.contains_key(JSON))
 }
 
 /// Whether an operation has a parameter that meets a condition.
@@ -127,6 +157,7 @@ mod tests {
     use axum::http::{Request, StatusCode};
     use tower::ServiceExt as _;
     use utoipa::openapi::path::{HttpMethod, ParameterBuilder, ParameterIn};
+    use utoipa::openapi::request_body::RequestBodyBuilder;
     use utoipa::openapi::security::{Http, HttpAuthScheme};
     use utoipa::openapi::{OpenApiBuilder, PathsBuilder};
 
@@ -147,7 +178,8 @@ mod tests {
         OpenApiBuilder::new().paths(paths).build()
     }
 
-    fn answers(item: &mut PathItem) -> String {
+    fn statuses(document: &mut OpenApi) -> String {
+        let item = document.paths.paths.get_mut("/x").unwrap();
         let (operation, _) = operations(item).remove(0);
         let statuses: Vec<_> = operation.responses.responses.keys().cloned().collect();
         statuses.join(" ")
@@ -157,7 +189,7 @@ mod tests {
     fn operations_list_their_errors() {
         let errors = |method, operation| {
             let mut document = complete_document(document(method, operation), edge());
-            answers(document.paths.paths.get_mut("/x").unwrap())
+            statuses(&mut document)
         };
         let named = || {
             let id = ParameterBuilder::new()
@@ -174,6 +206,22 @@ mod tests {
             errors(HttpMethod::Put, named()),
             "400 401 404 409 412 413 415 422 500 503"
         );
+    }
+
+    #[test]
+    fn a_body_that_is_not_json_needs_no_content_type() {
+        let body = RequestBodyBuilder::new().content("text/plain", Content::default());
+        let mut operation = Operation::new();
+        operation.request_body = Some(body.build().into());
+        let mut document = complete_document(document(HttpMethod::Post, operation), edge());
+        assert_eq!(statuses(&mut document), "400 401 409 412 413 422 500 503");
+    }
+
+    #[test]
+    fn what_may_be_tried_again_says_when() {
+        let document = complete_document(document(HttpMethod::Get, Operation::new()), edge());
+        let json = document.to_json().unwrap();
+        assert_eq!(json.matches(RETRY_AFTER).count(), 2, "{json}");
     }
 
     #[test]
