@@ -267,7 +267,7 @@ fn hash_key(state: &RouterState, request: &Request) -> Result<CredentialHash> {
     let places = &state.parts.settings.key_places;
     let (headers, uri) = (request.headers(), request.uri());
     let original = OriginalRequest::from_request(uri, headers);
-    let Some(key) = places.find(headers, uri, &original) else {
+    let Some(key) = places.find(headers, uri, &original)? else {
         let detail = "there is no API key in the request";
         let next = format!("Send it in one of: {}.", places.in_words());
         return Err(Error::new(ErrorCode::BadCredential, detail).with_next_step(next));

@@ -5,6 +5,9 @@ use std::str::FromStr;
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Uri, header};
 
+use ballast_domain::Result;
+use ballast_web::problem::malformed;
+
 use crate::original_request::OriginalRequest;
 
 /// A place in a request where a key may be.
@@ -72,29 +75,32 @@ impl Default for KeyPlaces {
 impl KeyPlaces {
     /// Finds the key in a request, in the first place that has one. For a resolve
     /// request of a proxy, the query of the original request is searched as well.
+    /// A header that is there twice is refused: a proxy may have checked the other one.
     pub(crate) fn find<'r>(
         &self,
         headers: &'r HeaderMap,
         uri: &'r Uri,
         original: &OriginalRequest<'r>,
-    ) -> Option<Cow<'r, str>> {
-        self.0.iter().find_map(|place| match place {
-            KeyPlace::Bearer => bearer(headers).map(Cow::Borrowed),
-            KeyPlace::Header(name) => headers
-                .get(name)?
-                .to_str()
-                .ok()
-                .map(str::trim)
-                // An empty header counts as absent.
-                .filter(|key| !key.is_empty())
-                .map(Cow::Borrowed),
-            KeyPlace::Query(name) => uri
-                .query()
-                .into_iter()
-                .chain(original.queries())
-                .find_map(|query| in_query(query, name))
-                .map(Cow::Borrowed),
-        })
+    ) -> Result<Option<Cow<'r, str>>> {
+        for place in &self.0 {
+            let key = match place {
+                KeyPlace::Bearer => bearer(headers)?,
+                KeyPlace::Header(name) => {
+                    let key = only_value(headers, name)?.map(str::trim);
+                    // An empty header counts as absent.
+                    key.filter(|key| !key.is_empty())
+                }
+                KeyPlace::Query(name) => uri
+                    .query()
+                    .into_iter()
+                    .chain(original.queries())
+                    .find_map(|query| in_query(query, name)),
+            };
+            if let Some(key) = key {
+                return Ok(Some(Cow::Borrowed(key)));
+            }
+        }
+        Ok(None)
     }
 
     /// The `Vary` header: the headers that keys may be in.
@@ -127,13 +133,23 @@ impl KeyPlaces {
     }
 }
 
-fn bearer(headers: &HeaderMap) -> Option<&str> {
-    let (scheme, key) = headers
-        .get(header::AUTHORIZATION)?
-        .to_str()
-        .ok()?
-        .split_once(' ')?;
-    scheme.eq_ignore_ascii_case("bearer").then(|| key.trim())
+fn bearer(headers: &HeaderMap) -> Result<Option<&str>> {
+    let value = only_value(headers, &header::AUTHORIZATION)?;
+    let parts = value.and_then(|value| value.split_once(' '));
+    let key = parts.filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"));
+    Ok(key.map(|(_, key)| key.trim()))
+}
+
+/// The value of a header as text; `None` if it is absent or not text.
+fn only_value<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Result<Option<&'h str>> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next();
+    if values.next().is_some() {
+        return Err(malformed(format!(
+            "the header {name} appears more than once"
+        )));
+    }
+    Ok(value.and_then(|value| value.to_str().ok()))
 }
 
 /// The raw value of a query parameter. Keys and ids are plain ASCII, so values that
@@ -149,6 +165,7 @@ pub(crate) fn in_query<'r>(query: &'r str, name: &str) -> Option<&'r str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use ballast_domain::ErrorCode;
     use proptest::prelude::*;
 
     fn find_key(
@@ -167,6 +184,7 @@ mod tests {
                 &uri,
                 &OriginalRequest::from_request(&uri, &headers),
             )
+            .unwrap()
             .map(Cow::into_owned)
     }
 
@@ -212,6 +230,21 @@ mod tests {
     }
 
     #[test]
+    fn a_header_that_is_there_twice_is_refused() {
+        let places = KeyPlaces::default();
+        for name in ["x-api-key", "authorization"] {
+            let mut headers = HeaderMap::new();
+            for value in ["Bearer one", "Bearer one"] {
+                headers.append(name, value.parse().unwrap());
+            }
+            let uri = Uri::from_static("/");
+            let original = OriginalRequest::from_request(&uri, &headers);
+            let refused = places.find(&headers, &uri, &original).unwrap_err();
+            assert_eq!(refused.code(), ErrorCode::MalformedRequest, "{name}");
+        }
+    }
+
+    #[test]
     fn places_are_configured_by_name() {
         assert_eq!("bearer".parse(), Ok(KeyPlace::Bearer));
         assert_eq!("query:k".parse(), Ok(KeyPlace::Query("k".to_owned())));
@@ -247,7 +280,8 @@ mod tests {
             let uri: Result<Uri, _> = format!("/resolve{path}").parse();
             if let Ok(uri) = uri {
                 let places = KeyPlaces::default();
-                let key = places.find(&headers, &uri, &OriginalRequest::from_request(&uri, &headers));
+                let original = OriginalRequest::from_request(&uri, &headers);
+                let key = places.find(&headers, &uri, &original).unwrap_or_default();
                 let from_header = headers.values().any(|value| {
                     let text = value.to_str().unwrap_or_default();
                     key.as_ref().is_some_and(|key| text.contains(&**key))
@@ -278,7 +312,8 @@ mod tests {
                 _ => drop(headers.insert("x-original-uri", query.parse().unwrap())),
             }
             let places = KeyPlaces::default();
-            let found = places.find(&headers, &uri, &OriginalRequest::from_request(&uri, &headers));
+            let original = OriginalRequest::from_request(&uri, &headers);
+            let found = places.find(&headers, &uri, &original).unwrap();
             prop_assert_eq!(found.as_deref(), Some(&*key));
         }
     }
