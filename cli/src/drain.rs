@@ -23,17 +23,29 @@ pub(crate) struct BulkMoveArgs {
     /// `sync:10min` a vote counts only once both have it
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     window: Option<Window>,
+    /// Begin outside of the maintenance windows, too; needs --reason
+    #[arg(long)]
+    now: bool,
     /// Reason, recorded with every migration
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
 }
 
 impl BulkMoveArgs {
+    /// The request for the plan on these terms.
+    fn preview(&self, path: &[&str]) -> Request {
+        Request::get(path)
+            .query("concurrency", self.concurrency)
+            .query("windowMs", self.window.and_then(Window::milliseconds))
+            .query("now", self.now.then_some(true))
+    }
+
     fn request(self, path: &[&str]) -> Request {
         let fields = JsonFields::default()
             .with("concurrency", self.concurrency)
             .with("windowMs", self.window.and_then(Window::milliseconds))
-            .with("sync", self.window.and_then(Window::sync));
+            .with("sync", self.window.and_then(Window::sync))
+            .with("now", self.now.then_some(true));
         Request::post(path)
             .body(fields.value())
             .query("reason", self.reason)
@@ -48,7 +60,7 @@ pub(crate) struct DrainArgs {
     #[command(flatten)]
     options: BulkMoveArgs,
     /// Cancel the drain: the shard accepts slices again; running migrations finish
-    #[arg(long, conflicts_with_all = ["yes", "concurrency", "window"])]
+    #[arg(long, conflicts_with_all = ["yes", "concurrency", "window", "now"])]
     cancel: bool,
 }
 
@@ -69,7 +81,9 @@ impl DrainArgs {
             return Ok(CommandOutcome::Done);
         }
         if !self.options.yes {
-            let reply = fetch_drain(remote, &id).await?;
+            let reply = client
+                .send(self.options.preview(&["shards", &id, "drain"]))
+                .await?;
             view::show(screen, &reply, drains::describe_drain_plan)?;
             screen.hint("dry run: nothing was changed; add --yes to run it");
             return Ok(CommandOutcome::Done);
@@ -108,7 +122,7 @@ impl RebalanceArgs {
     pub(crate) async fn run(self, remote: &Remote) -> Result<CommandOutcome, CliError> {
         let (client, screen) = (&remote.client, &remote.screen);
         if self.dry_run || !self.options.yes {
-            let reply = client.send(Request::get(&["rebalance"])).await?;
+            let reply = client.send(self.options.preview(&["rebalance"])).await?;
             view::show(screen, &reply, drains::describe_rebalance_plan)?;
             screen.hint("dry run: nothing was changed; add --yes to run it");
             return Ok(CommandOutcome::Done);

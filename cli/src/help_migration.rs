@@ -69,10 +69,12 @@ The tenant can then move there again. Needs an admin token.
 Examples:
   ballast migration discard mv-1k6tq8zr4-0a1bc --reason 'counted by hand'";
 pub(crate) const MIGRATION_APPROVE: &str = "\
-approval_above_rows in [moves] decides which migrations need approval.
+approval_above_rows in [moves] decides which migrations need approval. With --now, a
+migration that waits for a maintenance window begins without it.
 
 Examples:
-  ballast migration approve mv-1k6tq8zr4-0a1bc --reason 'agreed with acme'";
+  ballast migration approve mv-1k6tq8zr4-0a1bc --reason 'agreed with acme'
+  ballast migration approve mv-1k6tq8zr4-0a1bc --now --reason 'the disk is failing'";
 pub(crate) const MIGRATION_CERTIFICATE: &str = "\
 Examples:
   ballast migration certificate mv-1k6tq8zr4-0a1bc > acme.json

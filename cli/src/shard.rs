@@ -246,7 +246,10 @@ async fn show_shard(remote: &Remote, id: &str) -> Result<(), CliError> {
     }
     view::show(screen, &reply, shards::shard_facts)?;
     if let (Some(drain), false) = (&drain, screen.json) {
-        let progress_line = format!("draining  {}", drains::describe_progress(&drain.read()?));
+        let progress_line = format!(
+            "draining  {}",
+            drains::describe_progress(screen, &drain.read()?)
+        );
         screen.data(progress_line.as_bytes())?;
     }
     Ok(())

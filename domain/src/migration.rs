@@ -148,6 +148,9 @@ pub struct MigrationRequests {
     /// Let it begin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approved: Option<OperatorRequest>,
+    /// Let it begin outside of the maintenance windows.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_now: Option<OperatorRequest>,
     /// Cancel or reverse it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub back: Option<ReturnRequest>,
@@ -440,6 +443,19 @@ impl Migration {
         self.asked.discard.is_some() || (self.given_up.is_none() && self.left.is_some())
     }
 
+    /// When its window ends, if it is in its window and no operator has ended or reversed it.
+    #[must_use]
+    pub fn window_ends_at(&self) -> Option<Timestamp> {
+        let goes_on = self.stage == MigrationStage::CutOver
+            && self.asked.back.is_none()
+            && self.asked.complete.is_none();
+        let since = self.figures.cut_over_at.filter(|_| goes_on)?;
+        let ends = since
+            .unix_ms()
+            .saturating_add_unsigned(self.terms.window_ms);
+        Some(Timestamp::from_unix_ms(ends))
+    }
+
     /// Whether the migration is over.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -469,6 +485,10 @@ pub fn shard_migrations_tally(shard: &ShardId) -> String {
 pub fn region_migrations_tally(region: &RegionId) -> String {
     format!("region:{region}")
 }
+
+/// The tally of the migrations in the whole fleet that copy or keep both copies, from
+/// their admission to the end of their window.
+pub const UNDERWAY: &str = "underway";
 
 /// The tally of the migrations from or to a shard that are not over. The shard cannot be
 /// removed while there are any.
@@ -522,6 +542,12 @@ impl Entity for Migration {
         let mut tallies = Vec::new();
         if !self.is_over() {
             tallies.extend(shards.map(open_migrations_tally));
+        }
+        match self.stage {
+            MigrationStage::Admitted | MigrationStage::CutOver | MigrationStage::Cleaning => {
+                tallies.push(UNDERWAY.to_owned());
+            }
+            MigrationStage::Asked | MigrationStage::Ended => {}
         }
         if self.stage == MigrationStage::Admitted {
             tallies.extend(shards.map(shard_migrations_tally));

@@ -111,6 +111,9 @@ pub struct MigrationRequest {
     /// it. (In the workflow's data `sync` is the output of WaitForSync.)
     #[serde(rename = "bothAcknowledge", default)]
     pub sync: bool,
+    /// Whether it begins outside of the maintenance windows, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub now: bool,
     /// The longest allowed write pause at the cutover, in milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_pause_ms: Option<u64>,

@@ -163,6 +163,10 @@ mod tests {
                 "ballast.toml:2: moves.per_region_max",
             ),
             (
+                "[moves]\nwindows_max = 0\n",
+                "ballast.toml:2: moves.windows_max",
+            ),
+            (
                 "[moves]\nbytes_per_second = 1\n",
                 "ballast.toml:2: moves.bytes_per_second",
             ),
@@ -188,7 +192,7 @@ mod tests {
     #[test]
     fn what_is_set_about_moves_reaches_them() {
         let text = "[moves]\nwindow = \"30min\"\nmax_pause = \"50ms\"\nseal_max = \"1s\"\n\
-                    per_shard_max = 2\nper_region_max = 3\nbytes_per_second = 4096\n\
+                    per_shard_max = 2\nper_region_max = 3\nwindows_max = 5\nbytes_per_second = 4096\n\
                     archive_rows_min = 7\n\
                     approval_above_rows = 5\nmaintenance = [\"Sun 02:00-04:00\"]\n\
                     reverse_failed_percent = 25\nreverse_latency = \"0s\"\nreverse_away = \"2min\"\n";
@@ -199,6 +203,7 @@ mod tests {
             seal_max_ms: 1_000,
             per_shard_max: 2,
             per_region_max: 3,
+            windows_max: 5,
             bytes_per_second: Some(4_096),
             archive_rows_min: 7,
             approval_above_rows: Some(5),

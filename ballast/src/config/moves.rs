@@ -30,6 +30,11 @@ pub(crate) struct Moves {
     /// Maximum number of migrations that copy from or to one region at the same time.
     #[schemars(range(min = 1, max = 10_000))]
     pub(crate) per_region_max: u64,
+    /// Maximum number of migrations of the whole fleet that copy or are in their window at the same
+    /// time. A migration in its window does not count for the two limits above. Each takes one of
+    /// `workflows.tasks_max`.
+    #[schemars(range(min = 1, max = 100_000))]
+    pub(crate) windows_max: u64,
     /// Maximum bytes per second that one migration copies.
     #[schemars(range(min = 1_024))]
     pub(crate) bytes_per_second: Option<u64>,
@@ -65,6 +70,7 @@ impl Default for Moves {
             seal_max: human(set.seal_max_ms),
             per_shard_max: set.per_shard_max,
             per_region_max: set.per_region_max,
+            windows_max: set.windows_max,
             bytes_per_second: set.bytes_per_second,
             archive_rows_min: set.archive_rows_min,
             approval_above_rows: set.approval_above_rows,
@@ -89,6 +95,7 @@ impl Moves {
             seal_max_ms: ms(self.seal_max),
             per_shard_max: self.per_shard_max,
             per_region_max: self.per_region_max,
+            windows_max: self.windows_max,
             bytes_per_second: self.bytes_per_second,
             archive_rows_min: self.archive_rows_min,
             approval_above_rows: self.approval_above_rows,
@@ -144,6 +151,11 @@ impl Moves {
             "must be from 1 to 10000",
         )?;
         must(
+            "moves.windows_max",
+            (1..=100_000).contains(&self.windows_max),
+            "must be from 1 to 100000",
+        )?;
+        must(
             "moves.bytes_per_second",
             self.bytes_per_second.is_none_or(|rate| rate >= 1_024),
             "must be at least 1024",
@@ -165,5 +177,35 @@ impl Moves {
         )?;
         let windows = self.windows().map(drop);
         windows.map_err(|bad| ("moves.maintenance", bad.to_string()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The block in the operators' guide is what it says it is: the defaults. Settings without
+    /// a default are commented out.
+    #[test]
+    fn the_documented_defaults_are_the_defaults() {
+        #[derive(Deserialize)]
+        struct File {
+            moves: Moves,
+        }
+        let guide = include_str!("../../../docs/operating.md");
+        let block = guide.split("```toml\n[moves]\n").nth(1).unwrap();
+        let block = format!("[moves]\n{}", block.split("```").next().unwrap());
+        let read: File = toml::from_str(&block).unwrap();
+        assert_eq!(read.moves, Moves::default());
+        let all = block.replace("\n# ", "\n");
+        let all: File = toml::from_str(&all).unwrap();
+        let all = serde_json::to_value(all.moves).unwrap();
+        for (key, value) in all.as_object().unwrap() {
+            assert!(
+                block.contains(&format!("{key} = ")),
+                "{key} is not in the block"
+            );
+            assert!(!value.is_null(), "{key} has no example");
+        }
     }
 }

@@ -87,7 +87,7 @@ impl LoadGauges {
         for (name, help, level) in [
             (
                 "load_heat",
-                "Utilisation of the shard's capacity, 0 to 1",
+                "Utilisation of the shard's capacity: 1 is all of it, more is overload",
                 &gauges.heat,
             ),
             (
@@ -116,7 +116,7 @@ impl LoadGauges {
         for (name, help, level) in [
             (
                 "load_tenant_heat",
-                "Share of its shard that a tenant uses, 0 to 1; the 20 hottest",
+                "Share of its shard's capacity that a tenant uses: 1 is all of it, more is overload; the 20 hottest",
                 &self.tenant_heat,
             ),
             (

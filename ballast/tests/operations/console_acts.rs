@@ -475,3 +475,46 @@ async fn settings_are_shown_checked_and_reloaded() {
     assert!(refused.text.contains("Nothing was changed"));
     assert_eq!(it.all("/events?kind=settings").await.len(), 1);
 }
+
+/// In its window a slice has left: it is no slice that is left on its old shard, and it is not
+/// moving to the shard that it is on.
+#[tokio::test]
+async fn a_slice_in_its_window_has_left() {
+    let it = Instance::start().await;
+    for number in 0..8 {
+        it.tenant(&format!("t{number}")).await;
+    }
+    let tenant = it.get("/tenants/t0").await;
+    let shard = text(&tenant["slices"][0]["shardID"]);
+    let held = it.get(&format!("/shards/{shard}")).await["slices"].clone();
+    let held = held.as_u64().unwrap();
+    let drain = format!("/shards/{shard}/drain");
+    let call = it
+        .call("POST", &drain)
+        .json(&json!({"windowMs": 7_200_000}));
+    call.send().await.expect(202);
+    let open = format!("/migrations?open=true&from={shard}");
+    eventually("every slice is in its window", async || {
+        let open = it.all(&open).await;
+        let windows = open.iter().filter(|one| one["phase"] == "MonitorDualRead");
+        (windows.count() as u64 == held).then_some(())
+    })
+    .await;
+    let mut browser = Browser::logged_in(&it, &it.token).await;
+    let tenants = browser.get("/console/tenants").await.expect(200);
+    assert!(!tenants.text.contains("moving to"), "{}", tenants.text);
+    assert!(
+        tenants.text.contains("reversible until"),
+        "{}",
+        tenants.text
+    );
+    let page = browser.get(&format!("/console/shards/{shard}")).await;
+    let page = page.expect(200).text;
+    let all = format!("{held} of {held} tenants moved");
+    assert!(page.contains(&all), "{page}");
+    assert!(page.contains("in 1 h 59 min"), "{page}");
+    let shown = it.get(&drain).await;
+    assert_eq!(shown["slicesLeft"], 0, "{shown}");
+    assert_eq!(shown["slicesAtStart"], held, "{shown}");
+    assert_eq!(shown["copies"], held, "{shown}");
+}

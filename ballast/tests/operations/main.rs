@@ -13,6 +13,7 @@ mod console_acts;
 mod console_load;
 mod cures;
 mod demo;
+mod drains;
 mod execution;
 mod handbook;
 mod hotspot;

@@ -21,7 +21,7 @@ fn command(it: &Instance, arguments: &[&str]) -> Command {
     command
 }
 
-async fn run(it: &Instance, arguments: &[&str]) -> ProcessExit {
+pub(crate) async fn run(it: &Instance, arguments: &[&str]) -> ProcessExit {
     Process::spawn(&mut command(it, arguments))
         .wait_for_end()
         .await
@@ -32,32 +32,32 @@ fn parsed(ended: &ProcessExit) -> Value {
     read.unwrap_or_else(|bad| panic!("{bad}: {ended:?}"))
 }
 
-async fn find_shard(it: &Instance, tenant: &str) -> String {
+pub(crate) async fn find_shard(it: &Instance, tenant: &str) -> String {
     let tenant = it.get(&format!("/tenants/{tenant}")).await;
     text(&tenant["slices"][0]["shardID"])
 }
 
 /// Two shards that a tenant is not on.
-async fn elsewhere(it: &Instance, tenant: &str) -> [String; 2] {
+pub(crate) async fn elsewhere(it: &Instance, tenant: &str) -> [String; 2] {
     let here = find_shard(it, tenant).await;
     let all = (1..=4).map(|n| format!("shard-{n}"));
     let others: Vec<String> = all.filter(|id| *id != here).collect();
     [others[0].clone(), others[1].clone()]
 }
 
-async fn ask_to_move(it: &Instance, tenant: &str, body: Value) -> HttpAnswer {
+pub(crate) async fn ask_to_move(it: &Instance, tenant: &str, body: Value) -> HttpAnswer {
     let call = it.call("POST", &format!("/tenants/{tenant}/move"));
     call.json(&body).send().await
 }
 
 /// Starts a migration and returns its id.
-async fn moved(it: &Instance, tenant: &str, body: Value) -> String {
+pub(crate) async fn moved(it: &Instance, tenant: &str, body: Value) -> String {
     let begun = ask_to_move(it, tenant, body).await.expect(202);
     text(&begun["migrationID"])
 }
 
 /// Waits until a migration has ended, and returns it.
-async fn over(it: &Instance, id: &str) -> Value {
+pub(crate) async fn over(it: &Instance, id: &str) -> Value {
     let watch = it.call("GET", &format!("/migrations/{id}/watch"));
     let reply = watch.send().await;
     assert!(reply.text.contains("event: end"), "{}", reply.text);
@@ -74,7 +74,7 @@ async fn reaches(it: &Instance, id: &str, phase: &str) -> Value {
 }
 
 /// A tenant with a poll and votes.
-async fn voted(it: &Instance, tenant: &str, votes: usize) -> (Application, TestPoll) {
+pub(crate) async fn voted(it: &Instance, tenant: &str, votes: usize) -> (Application, TestPoll) {
     let application = Application::create(it, tenant).await;
     let poll = application.poll(json!({})).await;
     let lines = (0..votes).map(|n| poll.line(n % 2, &format!("voter-{n}")));
@@ -399,11 +399,38 @@ async fn a_watch_and_a_migration_survive_kill_9() {
     assert_eq!(done["certificate"]["publicKey"], key["publicKey"]);
 }
 
+/// An instance in which one migration at a time copies or is in its window.
+async fn start_with_one_window() -> Instance {
+    let one = "[moves]\nwindows_max = 1\n".to_owned();
+    Instance::with(InstanceOptions {
+        config: Some(one),
+        ..InstanceOptions::default()
+    })
+    .await
+}
+
+/// Waits until one migration is in its window and the next one waits for its end; returns both.
+async fn one_in_its_window_and_one_waiting(it: &Instance) -> [String; 2] {
+    let (first, second) = eventually("a window and a wait", async || {
+        let open = it.all("/migrations?open=true").await;
+        let in_window = |one: &&Value| one["phase"] == "MonitorDualRead";
+        let waits = |one: &&Value| {
+            let why = one["waitingFor"].as_str().unwrap_or_default();
+            why.starts_with("a window to end: the maximum of 1")
+        };
+        let id = |one: &Value| text(&one["migrationID"]);
+        let first = open.iter().find(in_window).map(id)?;
+        Some((first, open.iter().find(waits).map(id)?))
+    })
+    .await;
+    [first, second]
+}
+
 /// A second drain of a shard has other terms. They apply from then on, and migrations of the first
 /// drain are not repeated.
 #[tokio::test]
 async fn a_second_drain_replaces_the_first() {
-    let it = Instance::start().await;
+    let it = start_with_one_window().await;
     for n in 0..6 {
         it.tenant(&format!("tenant-{n}")).await;
     }
@@ -415,23 +442,19 @@ async fn a_second_drain_replaces_the_first() {
     let first = ["shard", "drain", &shard, "--yes", "--concurrency", "1"];
     let begun = run(&it, &[&first[..], &["--window", "sync:1h"]].concat()).await;
     assert_eq!(begun.code, Some(0), "{begun:?}");
-    let first = eventually("a move in its window", async || {
-        let open = it.all("/migrations?open=true").await;
-        let in_window = |one: &&Value| one["phase"] == "MonitorDualRead";
-        open.iter()
-            .find(in_window)
-            .map(|one| text(&one["migrationID"]))
-    })
-    .await;
+    let firsts = one_in_its_window_and_one_waiting(&it).await;
     let shown = run(&it, &["shard", "show", &shard, "--json"]).await;
     let drain = &parsed(&shown)["drain"];
     assert_eq!(drain["status"], "running", "{shown:?}");
-    assert_eq!(drain["leaving"], 1, "{shown:?}");
+    assert_eq!(drain["leaving"], 2, "{shown:?}");
     let again = ["shard", "drain", &shard, "--yes", "--window", "0s"];
     let begun = run(&it, &again).await;
     assert_eq!(begun.code, Some(0), "{begun:?}");
-    // The first drain's migration keeps its terms; all others have the second's.
-    it.act(&format!("/migrations/{first}/complete")).await;
+    // The first drain's migrations keep their terms; all others have the second's.
+    for first in &firsts {
+        reaches(&it, first, "MonitorDualRead").await;
+        it.act(&format!("/migrations/{first}/complete")).await;
+    }
     eventually("it is empty", async || {
         (it.get(&format!("/shards/{shard}/drain")).await["status"] == "empty").then_some(())
     })
@@ -439,7 +462,7 @@ async fn a_second_drain_replaces_the_first() {
     let moves = it.all("/migrations?status=completed").await;
     assert_eq!(moves.len() as u64, held.as_u64().unwrap(), "each once");
     for one in &moves {
-        let is_first = one["migrationID"] == first;
+        let is_first = firsts.contains(&text(&one["migrationID"]));
         let window = if is_first { 3_600_000 } else { 0 };
         assert_eq!(one["terms"]["windowMs"], window, "{one}");
         assert_eq!(one["terms"]["sync"] == true, is_first, "{one}");
@@ -462,7 +485,7 @@ async fn migrations_are_filtered_by_outcome() {
 
 #[tokio::test]
 async fn a_shard_is_drained_and_a_drain_is_cancelled() {
-    let it = Instance::start().await;
+    let it = start_with_one_window().await;
     for n in 0..6 {
         it.tenant(&format!("tenant-{n}")).await;
     }
@@ -486,12 +509,7 @@ async fn a_shard_is_drained_and_a_drain_is_cancelled() {
     let begin = ["shard", "drain", &shard, "--yes", "--concurrency", "1"];
     let begun = run(&it, &[&begin[..], &["--reason", "new disks"]].concat()).await;
     assert_eq!(begun.code, Some(0), "{begun:?}");
-    eventually("a move in its window", async || {
-        let open = it.all("/migrations?open=true").await;
-        let windows = open.iter().filter(|one| one["phase"] == "MonitorDualRead");
-        (windows.count() == 1).then_some(())
-    })
-    .await;
+    let begun = one_in_its_window_and_one_waiting(&it).await;
     assert_eq!(it.get(&drain).await["status"], "running");
     let shown = run(&it, &["shard", "show", &shard]).await;
     assert!(shown.stdout.contains("draining"), "{shown:?}");
@@ -502,14 +520,16 @@ async fn a_shard_is_drained_and_a_drain_is_cancelled() {
     assert_eq!(it.get(&drain).await["status"], "stopping");
     let open = it.all("/migrations?open=true").await;
     assert_eq!(open[0]["reason"], "new disks");
-    let id = text(&open[0]["migrationID"]);
-    it.act(&format!("/migrations/{id}/complete")).await;
-    assert_eq!(over(&it, &id).await["status"], "completed");
+    for id in &begun {
+        reaches(&it, id, "MonitorDualRead").await;
+        it.act(&format!("/migrations/{id}/complete")).await;
+        assert_eq!(over(&it, id).await["status"], "completed");
+    }
     eventually("the drain ends", async || {
         (it.get(&drain).await["status"] == "no").then_some(())
     })
     .await;
-    assert_eq!(it.all("/migrations").await.len(), 1);
+    assert_eq!(it.all("/migrations").await.len(), 2);
     // After a complete drain the shard can be removed.
     let begin = ["shard", "drain", &shard, "--yes", "--window", "0s"];
     let begun = run(&it, &begin).await;

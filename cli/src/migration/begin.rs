@@ -39,6 +39,9 @@ pub(crate) struct MoveArgs {
     /// vote counts only once both have it
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     window: Option<Window>,
+    /// Begin outside of the maintenance windows, too; needs --reason
+    #[arg(long)]
+    now: bool,
     /// Wait until it ends; exit code 1 unless it completed
     #[arg(long, conflicts_with = "dry_run")]
     wait: bool,
@@ -57,6 +60,7 @@ impl MoveArgs {
             .with("windowMs", self.window.and_then(Window::milliseconds))
             .with("sync", self.window.and_then(Window::sync))
             .with("maxPauseMs", self.max_pause.map(whole_milliseconds))
+            .with("now", self.now.then_some(true))
             .with("dryRun", self.dry_run.then_some(true))
     }
 
@@ -132,6 +136,7 @@ mod tests {
             body(&["--from", "shard-1", "--window", "1s", "--dry-run"]),
             r#"{"toShardID":"shard-3","fromShardID":"shard-1","windowMs":1000,"dryRun":true}"#
         );
+        assert_eq!(body(&["--now"]), r#"{"toShardID":"shard-3","now":true}"#);
         assert_eq!(
             body(&["--window", "sync"]),
             r#"{"toShardID":"shard-3","sync":true}"#

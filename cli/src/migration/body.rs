@@ -3,6 +3,8 @@
 use ballast_domain::migration::{self, MigrationEstimate, MigrationStatus, MigrationTerms};
 use serde::Deserialize;
 
+use crate::view::finish::FinishBody;
+
 /// A migration.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -53,6 +55,8 @@ pub(crate) struct MovePlanBody {
     pub(crate) to: String,
     pub(crate) terms: MigrationTerms,
     pub(crate) price: MigrationEstimate,
+    #[serde(default)]
+    pub(crate) finish: FinishBody,
     pub(crate) actions: Vec<PlannedAction>,
 }
 

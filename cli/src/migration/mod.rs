@@ -88,7 +88,7 @@ pub(crate) enum MigrationApiCommand {
     Discard(MigrationChangeArgs),
     /// Approve a migration that is too large to start without approval
     #[command(after_help = help::MIGRATION_APPROVE)]
-    Approve(MigrationChangeArgs),
+    Approve(ApproveArgs),
     /// Print the signed certificate of a finished migration
     #[command(after_help = help::MIGRATION_CERTIFICATE)]
     Certificate {
@@ -118,6 +118,16 @@ pub(crate) struct ReverseArgs {
     /// token
     #[arg(long)]
     accept_loss: bool,
+}
+
+/// How to approve a migration.
+#[derive(Debug, Args)]
+pub(crate) struct ApproveArgs {
+    #[command(flatten)]
+    wish: MigrationChangeArgs,
+    /// Let it begin outside of the maintenance windows, too; needs --reason
+    #[arg(long)]
+    now: bool,
 }
 
 /// How to end a window.
@@ -226,25 +236,21 @@ impl MigrationApiCommand {
             Self::Cancel(wish) => wish.send(remote, "cancel").await?,
             Self::Reverse(ReverseArgs { wish, accept_loss }) => {
                 let request = wish.request("reverse");
-                let request = match accept_loss {
-                    true => request.body(json!({ "acceptLoss": true })),
-                    false => request,
-                };
-                change_migration(remote, request).await?;
+                change_migration(remote, with_flag(request, "acceptLoss", accept_loss)).await?;
             }
             Self::Complete(CompleteArgs {
                 wish,
                 without_source,
             }) => {
                 let request = wish.request("complete");
-                let request = match without_source {
-                    true => request.body(json!({ "withoutSource": true })),
-                    false => request,
-                };
+                let request = with_flag(request, "withoutSource", without_source);
                 change_migration(remote, request).await?;
             }
             Self::Discard(wish) => wish.send(remote, "discard").await?,
-            Self::Approve(wish) => wish.send(remote, "approve").await?,
+            Self::Approve(ApproveArgs { wish, now }) => {
+                let request = wish.request("approve");
+                change_migration(remote, with_flag(request, "now", now)).await?;
+            }
             Self::Audit(args) => return args.run(remote).await,
             Self::Certificate { id } => {
                 let request = Request::get(&["migrations", &id, "certificate"]);
@@ -268,6 +274,14 @@ impl MigrationChangeArgs {
 
     async fn send(self, remote: &Remote, verb: &str) -> Result<(), CliError> {
         change_migration(remote, self.request(verb)).await
+    }
+}
+
+/// Adds a flag to a request's body, if it is set.
+fn with_flag(request: Request, name: &str, is_set: bool) -> Request {
+    match is_set {
+        true => request.body(json!({ name: true })),
+        false => request,
     }
 }
 

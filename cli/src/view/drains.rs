@@ -1,11 +1,12 @@
 //! Renders drains and rebalances.
 
+use ballast_domain::Timestamp;
 use ballast_domain::migration::MigrationEstimate;
 use serde::Deserialize;
 
-use super::certificate::format_milliseconds;
+use super::finish::FinishBody;
 use crate::output::Screen;
-use crate::table::{Table, count_noun, format_number, sanitize};
+use crate::table::{Table, count_noun, format_number, moment_long, sanitize};
 
 /// Fetches the drain of a shard.
 #[derive(Debug, Deserialize)]
@@ -15,11 +16,21 @@ pub(crate) struct DrainBody {
     shard_id: String,
     status: String,
     slices_left: u64,
+    slices_at_start: Option<u64>,
     leaving: u64,
+    #[serde(default)]
+    copies: u64,
+    copies_until: Option<Timestamp>,
     plan: DrainPlan,
 }
 
 impl DrainBody {
+    /// How many slices stay if no further migration begins.
+    fn staying(&self) -> u64 {
+        let underway = self.leaving.saturating_sub(self.copies);
+        self.slices_left.saturating_sub(underway)
+    }
+
     /// Whether a drain is running.
     pub(crate) fn is_running(&self) -> bool {
         self.status != "no"
@@ -32,6 +43,8 @@ pub(crate) struct RebalanceBody {
     #[serde(rename = "planID")]
     plan_id: Option<String>,
     plan: serde_json::Value,
+    #[serde(default)]
+    finish: FinishBody,
     letter: String,
 }
 
@@ -50,6 +63,8 @@ struct DrainPlan {
     moving_total: u64,
     more: bool,
     price: MigrationEstimate,
+    #[serde(default)]
+    finish: FinishBody,
 }
 
 #[derive(Debug, Deserialize)]
@@ -93,12 +108,11 @@ fn table(screen: &Screen, plan: &DrainPlan) -> String {
 fn summarize_plan(plan: &DrainPlan) -> String {
     let price = &plan.price;
     let mut text = format!(
-        "{} to move: {}, {}, about {}; {} of copying in total, write pause {} ms each",
+        "{} to move: {}, {}, about {}; write pause {} ms each",
         count_slices(plan, plan.moves_total),
         count_noun(price.polls, "poll"),
         count_noun(price.rows, "row"),
         count_noun(price.bytes, "byte"),
-        format_milliseconds(price.duration_ms),
         format_number(price.pause_ms)
     );
     if plan.stuck_total > 0 {
@@ -125,6 +139,7 @@ fn describe_plan(screen: &Screen, headline: &str, plan: &DrainPlan) -> String {
         parts.push(table(screen, plan));
     }
     parts.push(summarize_plan(plan));
+    parts.extend(plan.finish.describe(screen));
     parts.join("\n")
 }
 
@@ -139,19 +154,45 @@ pub(crate) fn describe_drain_plan(screen: &Screen, drain: &DrainBody) -> String 
 }
 
 /// Describes a running drain.
-pub(crate) fn describe_draining(_: &Screen, drain: &DrainBody) -> String {
+pub(crate) fn describe_draining(screen: &Screen, drain: &DrainBody) -> String {
     format!(
         "{} is draining: {}",
         sanitize(&drain.shard_id),
-        describe_progress(drain)
+        describe_progress(screen, drain)
     )
 }
 
+/// How many slices have left, of those that were there when the drain began, and which copies
+/// remain.
+fn describe_left(screen: &Screen, drain: &DrainBody) -> String {
+    let mut text = match drain.slices_at_start {
+        Some(all) => {
+            let gone = all.saturating_sub(drain.slices_left);
+            let of = count_slices(&drain.plan, all);
+            let verb = if all == 1 { "has" } else { "have" };
+            format!("{} of {of} {verb} left", format_number(gone))
+        }
+        None => format!("{} left", count_slices(&drain.plan, drain.slices_left)),
+    };
+    if drain.copies > 0 {
+        let copies = match drain.copies {
+            1 => "1 copy is kept".to_owned(),
+            copies => format!("{} copies are kept", format_number(copies)),
+        };
+        let until = drain.copies_until.map(|until| moment_long(screen, until));
+        let until = until.map_or_else(
+            || " until its window ends".to_owned(),
+            |at| format!(" until {at}"),
+        );
+        text.push_str(&format!(", {copies}{until}"));
+    }
+    text
+}
+
 /// Describes the progress of a drain.
-pub(crate) fn describe_progress(drain: &DrainBody) -> String {
-    // Copies of running migrations count as slices, too.
+pub(crate) fn describe_progress(screen: &Screen, drain: &DrainBody) -> String {
     let left = count_slices(&drain.plan, drain.slices_left);
-    let kept = count_slices(&drain.plan, drain.slices_left.saturating_sub(drain.leaving));
+    let kept = count_slices(&drain.plan, drain.staying());
     let leaving = match drain.leaving {
         1 => "1 migration is running".to_owned(),
         moves => format!("{} migrations are running", format_number(moves)),
@@ -165,7 +206,7 @@ pub(crate) fn describe_progress(drain: &DrainBody) -> String {
         "running" if drain.slices_left == 0 && drain.leaving == 0 => {
             "empty: it can be removed".to_owned()
         }
-        "running" => format!("{left} left, copies included{stuck}, {leaving}"),
+        "running" => format!("{}{stuck}, {leaving}", describe_left(screen, drain)),
         "stopping" => format!("cancelled: {kept} stay, {leaving}"),
         "idle" => format!("{left} left{stuck}, not moving: run ballast shard drain --yes"),
         _ => format!("{left}, no drain is running"),
@@ -190,8 +231,7 @@ pub(crate) fn describe_cancelled(_: &Screen, drain: &DrainBody) -> String {
             }
         ),
     };
-    // Copies of running migrations count as slices.
-    let kept = drain.slices_left.saturating_sub(drain.leaving);
+    let kept = drain.staying();
     format!(
         "{} accepts slices again; {} stay, {under_way}",
         sanitize(&drain.shard_id),
@@ -209,11 +249,10 @@ pub(crate) fn describe_rebalance_plan(screen: &Screen, body: &RebalanceBody) -> 
         }
         (None, _) => "plan:".to_owned(),
     };
-    format!(
-        "{}\n\n{}",
-        screen.bold(&sanitize(&headline)),
-        body.letter.trim_end()
-    )
+    let headline = screen.bold(&sanitize(&headline));
+    let mut parts = vec![format!("{headline}\n\n{}", body.letter.trim_end())];
+    parts.extend(body.finish.describe(screen));
+    parts.join("\n")
 }
 
 /// Describes a started rebalance.
@@ -237,12 +276,15 @@ mod tests {
                     "stays": "its tenant is pinned there"}],
             "movesTotal": 12, "stuckTotal": 1, "movingTotal": 2, "more": true,
             "price": {"polls": 40, "rows": 120_000, "bytes": 14_000_000, "durationMs": 3_200,
-                "pauseMs": 14, "fromMoves": 7, "neighbours": 21}})
+                "pauseMs": 14, "fromMoves": 7, "neighbours": 21},
+            "finish": {"copyingMs": 3_200, "atOnce": 4, "windowMs": 7_200_000,
+                "cutoverAt": "2026-11-16T09:00:03.200Z", "endsAt": "2026-11-16T11:00:03.200Z"}})
     }
 
     fn drain(status: &str) -> DrainBody {
         let body = json!({"shardID": "shard-1", "status": status, "executionID": "drain-shard:1",
-            "slicesLeft": 13, "leaving": 2, "plan": plan()});
+            "slicesLeft": 12, "slicesAtStart": 14, "leaving": 2, "copies": 1,
+            "copiesUntil": "2026-11-16T11:00:03.200Z", "plan": plan()});
         serde_json::from_value(body).unwrap()
     }
 

@@ -156,7 +156,7 @@ fn describe_price(price: &MigrationEstimate) -> String {
         moves => format!("from {}", count_noun(moves, "past migration")),
     };
     format!(
-        "expected: {}, {}, about {}; {} until the cutover, write pause {} ms ({from}); {}",
+        "expected: {}, {}, about {}; {} of copying, write pause {} ms ({from}); {}",
         count_noun(price.polls, "poll"),
         count_noun(price.rows, "row"),
         count_noun(price.bytes, "byte"),
@@ -207,6 +207,7 @@ pub(crate) fn describe_plan(screen: &Screen, plan: &MovePlanBody) -> String {
     }
     lines.push(format!("terms: {}", describe_terms(&plan.terms)));
     lines.push(describe_price(&plan.price));
+    lines.extend(plan.finish.describe(screen));
     lines.push(screen.dim("dry run: nothing was changed"));
     lines.join("\n")
 }
@@ -279,6 +280,7 @@ fn control_facts(screen: &Screen, record: &Record) -> Vec<Fact> {
     vec![
         ("paused", record.asked.paused.as_ref().map(word)),
         ("approved", record.asked.approved.as_ref().map(word)),
+        ("started now", record.asked.start_now.as_ref().map(word)),
         ("asked", back),
         ("loss", accepted),
         ("complete", record.asked.complete.as_ref().map(word)),

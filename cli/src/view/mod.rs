@@ -6,6 +6,7 @@ pub(crate) mod drains;
 pub(crate) mod events;
 pub(crate) mod executions;
 pub(crate) mod explain;
+pub(crate) mod finish;
 pub(crate) mod history;
 pub(crate) mod hotspots;
 pub(crate) mod keys;

@@ -1,6 +1,6 @@
 //! Renders splits and merges.
 
-use ballast_control_plane::slicing::requests::{PlannedCut, PlannedMove};
+use ballast_control_plane::slicing::requests::{PlannedCut, PlannedMove, WholePoll};
 use ballast_domain::tenant::Tenant;
 use serde::Deserialize;
 
@@ -18,6 +18,24 @@ pub(crate) struct RecutPlanBody {
     into: u32,
     cuts: Vec<PlannedCut>,
     moves: Vec<PlannedMove>,
+    #[serde(default)]
+    whole_polls: Vec<WholePoll>,
+}
+
+/// What a poll with most of a slice's votes means for a split.
+fn describe_whole_poll(whole: &WholePoll) -> String {
+    let heat = whole.heat.map(|heat| {
+        let stays = (heat * whole.share * 100.0).round();
+        format!(", about {stays} % of its shard's capacity now")
+    });
+    format!(
+        "poll {} has {:.0} % of the votes of slice {}: a poll stays in one slice, so one of the new \
+         slices keeps its load{}, which only a limit or a larger shard helps",
+        whole.poll_id,
+        whole.share * 100.0,
+        whole.slice,
+        heat.unwrap_or_default()
+    )
 }
 
 fn list_slices(slices: &[u32]) -> String {
@@ -50,6 +68,7 @@ pub(crate) fn describe_plan(_: &Screen, plan: &RecutPlanBody) -> String {
     if plan.moves.is_empty() && plan.into > plan.slices {
         lines.push("no slice would be moved".to_owned());
     }
+    lines.extend(plan.whole_polls.iter().map(describe_whole_poll));
     lines.join("\n")
 }
 

@@ -1,6 +1,7 @@
 //! What all pages are made of.
 
 pub(crate) mod error;
+pub(crate) mod finish;
 pub(crate) mod flash;
 pub(crate) mod form;
 pub(crate) mod format;

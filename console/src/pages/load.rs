@@ -275,7 +275,7 @@ pub(super) fn heat_map(past: &LoadHistoryBody) -> Markup {
 }
 
 /// `11-17 15:04 UTC`.
-fn clock(ms: i64) -> String {
+pub(super) fn clock(ms: i64) -> String {
     let text = Timestamp::from_unix_ms(ms).to_string();
     match (text.get(5..10), text.get(11..16)) {
         (Some(day), Some(time)) => format!("{day} {time} UTC"),
@@ -283,7 +283,7 @@ fn clock(ms: i64) -> String {
     }
 }
 
-/// The colour step of a heat value from 0 to 1.
+/// The colour step of a heat value; 1 is the whole capacity.
 pub(super) fn heat_step(heat: f64) -> u8 {
     match heat {
         0.9.. => 7,

@@ -7,6 +7,7 @@ use axum::extract::{Path, State};
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use ballast_control_plane::migrations;
+use ballast_control_plane::migrations::WAIT_FOR_MAINTENANCE;
 use ballast_control_plane::migrations::body::{MigrationBody, parse_migration_id};
 use ballast_control_plane::migrations::commands::{self, MigrationCommand};
 use ballast_control_plane::workflows::executions;
@@ -176,13 +177,20 @@ pub(super) async fn certificate(
 
 /// The actions on a migration: path segment, label, description, and whether the action
 /// cannot be undone.
-const ACTIONS: [(MigrationCommand, &str, &str, &str, bool); 8] = [
+const ACTIONS: [(MigrationCommand, &str, &str, &str, bool); 9] = [
     (
         MigrationCommand::Approve,
         "approve",
         "Approve",
         "Allows this large migration to begin.",
         false,
+    ),
+    (
+        MigrationCommand::StartNow,
+        "start-now",
+        "Start now",
+        "Starts the migration without waiting for a maintenance window. A reason is required.",
+        true,
     ),
     (
         MigrationCommand::Pause,
@@ -258,6 +266,10 @@ fn is_offered(moved: &Migration, ask: MigrationCommand) -> bool {
     match ask {
         MigrationCommand::Approve => {
             moved.terms.needs_approval && before && moved.asked.approved.is_none()
+        }
+        MigrationCommand::StartNow => {
+            let waits = moved.waiting_for.as_deref().unwrap_or_default();
+            moved.asked.start_now.is_none() && waits.starts_with(WAIT_FOR_MAINTENANCE)
         }
         MigrationCommand::Pause => (before || window) && !paused && !going_back,
         MigrationCommand::Resume => !moved.is_over() && paused,

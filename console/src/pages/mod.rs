@@ -13,6 +13,7 @@ mod load;
 mod machine;
 mod migration;
 mod moves;
+mod moving;
 mod new_move;
 mod operator_form;
 mod placement;

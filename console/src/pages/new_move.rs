@@ -12,6 +12,7 @@ use super::operator_form::{OperatorForm, OperatorPreview};
 use crate::console::Console;
 use crate::fields::Fields;
 use crate::page::error::ErrorPage;
+use crate::page::finish::finish_estimate;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::{hidden, reason, synchronous_window};
 use crate::page::format::{bytes, counted, span};
@@ -74,6 +75,7 @@ fn parse_request(fields: &Fields, dry_run: bool) -> Result<NewMigration> {
         sync: fields.ticked("sync"),
         max_pause_ms: fields.optional("pause")?,
         passed_over: Vec::new(),
+        now: false,
         dry_run,
     })
 }
@@ -103,6 +105,7 @@ pub(super) async fn plan(draft: OperatorPreview<TenantId>) -> Result<Response, E
             section class="card w5" aria-labelledby="costs" {
                 h2 id="costs" { "Estimated cost" }
                 (cost_estimate(&plan))
+                (finish_estimate(&plan.finish, console.plane.now()))
                 br;
                 (confirm(&visitor, &plan, &fields))
             }
@@ -116,7 +119,7 @@ fn cost_estimate(plan: &MigrationPlan) -> Markup {
     html! {
         dl class="kv" {
             dt { "Data to copy" } dd { (counted(price.rows, "row")) " in " (counted(price.polls, "poll")) ", about " (bytes(price.bytes)) }
-            dt { "Time to cutover" } dd { "about " (span(price.duration_ms)) }
+            dt { "Copying" } dd { "about " (span(price.duration_ms)) }
             dt { "Write pause" } dd { "about " (price.pause_ms) " ms"
                 @if let Some(most) = plan.terms.max_pause_ms { ", at most " (most) " ms" } }
             dt { "Migration window" } dd { (span(plan.terms.window_ms))

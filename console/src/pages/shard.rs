@@ -17,7 +17,7 @@ use ballast_domain::{Result, ShardId, Timestamp};
 use maud::{Markup, html};
 use tokio::sync::watch;
 
-use super::drain_progress::{self, DrainProgress};
+use super::drain_progress::DrainProgress;
 use super::fleet::migration_line;
 use super::operator_form::OperatorForm;
 use super::{links, shards as list};
@@ -28,6 +28,7 @@ use crate::fields::Fields;
 use crate::forecasts::Forecasts;
 use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
+use crate::page::finish::finish_estimate;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::{self, ActionForm};
 use crate::page::format::{badge, bar, bytes, counted, nothing, number, span};
@@ -59,7 +60,7 @@ async fn load_page(console: &Console, id: &ShardId) -> Result<ShardPage> {
     };
     let drain = drain::drain_state(plane, id).await?;
     Ok(ShardPage {
-        emptying: drain_progress::load_progress(plane, id, &drain).await?,
+        emptying: DrainProgress::from_state(&drain),
         now: plane.now(),
         body: shards::get(plane, id).await?,
         figures: console
@@ -85,7 +86,7 @@ pub(super) async fn show(
     let id: ShardId = links::parse_path_id(&id)?;
     let data = load_page(&console, &id).await?;
     let plan = match params.ticked("plan") {
-        true => Some(drain::plan_drain(&console.plane, &id).await?),
+        true => Some(drain::plan_drain(&console.plane, &id, &MigrationOptions::default()).await?),
         false => None,
     };
     let may = visitor.may(AdminRole::Operator);
@@ -264,7 +265,7 @@ fn planned(data: &ShardPage, plan: Option<&FleetPlan>) -> Markup {
     };
     html! {
         @match plan {
-            Some(plan) => { h3 id="plan" { (title) } (plan_moves(plan)) }
+            Some(plan) => { h3 id="plan" { (title) } (plan_moves(plan, data.now)) }
             None if data.drain.slices_left > 0 => {
                 p { a href=(format!("/console/shards/{id}?plan=yes#plan")) { (title) } }
             }
@@ -273,15 +274,15 @@ fn planned(data: &ShardPage, plan: Option<&FleetPlan>) -> Markup {
     }
 }
 
-fn plan_moves(plan: &FleetPlan) -> Markup {
+fn plan_moves(plan: &FleetPlan, now: Timestamp) -> Markup {
     html! {
         @if plan.moves_total + plan.stuck_total == 0 { p class="small muted" { "No tenant would move." } }
         @else {
             p class="small" {
                 (counted(plan.moves_total, "migration")) " of about " (counted(plan.price.rows, "row")) ", " (bytes(plan.price.bytes))
-                ", " (span(plan.price.duration_ms)) " of copying"
                 @if plan.stuck_total > 0 { "; " strong { (counted(plan.stuck_total, "tenant")) " without a possible target" } }
             }
+            (finish_estimate(&plan.finish, now))
             ul class="small" {
                 @for slice in plan.slices.iter().take(NAMED) {
                     li {
@@ -328,6 +329,7 @@ pub(super) async fn drain(
         concurrency: act.fields.optional("concurrency")?,
         window_ms: window.map(|seconds| seconds.saturating_mul(1_000)),
         sync: act.fields.ticked("sync"),
+        now: false,
     };
     drain::begin(&console.plane, &act.intent()?, &id, &manner).await?;
     let to = format!("/console/shards/{id}");

@@ -14,6 +14,7 @@ use ballast_domain::token::AdminRole;
 use ballast_domain::{Result, TenantId};
 use maud::{Markup, html};
 
+use super::moving::{WindowEnds, describe_moving, read_window_ends};
 use super::{
     keys, limits, links, moves, new_move, placement, polls, split_merge, tenant_status, tenants,
 };
@@ -35,6 +36,8 @@ pub(super) struct TenantPage {
     pub(super) keys: Vec<KeyBody>,
     pub(super) moves: Vec<MigrationBody>,
     pub(super) polls: polls::TenantPolls,
+    /// When the windows end that its slices are in.
+    pub(super) ends: WindowEnds,
 }
 
 async fn load_page(console: &Console, id: &TenantId) -> Result<TenantPage, ErrorPage> {
@@ -49,6 +52,7 @@ async fn load_page(console: &Console, id: &TenantId) -> Result<TenantPage, Error
         keys: all_keys::list(plane, Some(id), None, KEYS).await?,
         moves: migrations::list(plane, &filter, None, MOVES).await?,
         polls: polls::tenant_polls(console, &tenant.value, 8).await,
+        ends: read_window_ends(plane, std::iter::once(&tenant.value)).await,
         tenant,
     })
 }
@@ -76,7 +80,7 @@ fn page(console: &Console, visitor: &Visitor, data: &TenantPage) -> Response {
         div class="grid" {
             section class="card w5" aria-labelledby="who" {
                 h2 id="who" { "Identity and route" }
-                (identity(console, tenant))
+                (identity(console, data))
             }
             section class="card w7" aria-labelledby="why" {
                 h2 id="why" { "Why it is on this shard" }
@@ -153,7 +157,8 @@ fn arrival(console: &Console, data: &TenantPage) -> Markup {
     }
 }
 
-fn identity(console: &Console, tenant: &Tenant) -> Markup {
+fn identity(console: &Console, data: &TenantPage) -> Markup {
+    let tenant = &data.tenant.value;
     let now = console.plane.now();
     let secondary: Vec<_> = tenant
         .residency
@@ -193,7 +198,7 @@ fn identity(console: &Console, tenant: &Tenant) -> Markup {
                     (links::shard(&slice.shard_id)) ", epoch " (slice.epoch.0)
                     ", for " (span(u64::try_from(now.unix_ms() - slice.placed_at.unix_ms()).unwrap_or(0)))
                     @if let Some(moving) = &slice.moving {
-                        " · " a href=(format!("/console/moves/{}", moving.migration_id)) { "moving to " (moving.to) }
+                        " · " a href=(format!("/console/moves/{}", moving.migration_id)) { (describe_moving(moving, &data.ends)) }
                     }
                     @if slice.sealing_since.is_some() { " · sealing" }
                 }

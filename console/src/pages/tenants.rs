@@ -11,6 +11,7 @@ use ballast_domain::{Error, Result};
 use maud::{Markup, html};
 
 use super::links;
+use super::moving::{WindowEnds, describe_moving, read_window_ends};
 use crate::console::Console;
 use crate::fields::Fields;
 use crate::form_submission::FormSubmission;
@@ -39,12 +40,14 @@ pub(super) async fn list(
         .last()
         .filter(|_| more)
         .map(|last| last.value.tenant_id.to_string());
+    let shown = found.iter().map(|tenant| &tenant.value);
+    let ends = read_window_ends(&console.plane, shown).await;
     let main = html! {
         div class="head" { h1 { "Tenants" } }
         @if visitor.may(AdminRole::Operator) { (new(&visitor)) }
         (search(&console, &params))
         section class="card tight" {
-            (table(&console, &found, &params))
+            (table(&console, &found, &ends, &params))
             div class="pager" {
                 @if params.filled("after").is_some() {
                     a class="button" href=(format!("/console/tenants?{}", params.query_with("after", None))) { "First page" }
@@ -118,7 +121,12 @@ fn search(console: &Console, params: &Fields) -> Markup {
     }
 }
 
-fn table(console: &Console, found: &[Versioned<Tenant>], params: &Fields) -> Markup {
+fn table(
+    console: &Console,
+    found: &[Versioned<Tenant>],
+    ends: &WindowEnds,
+    params: &Fields,
+) -> Markup {
     if found.is_empty() {
         let filters = ["q", "shard", "region", "status"];
         let is_filtered = filters.iter().any(|name| params.filled(name).is_some());
@@ -149,7 +157,7 @@ fn table(console: &Console, found: &[Versioned<Tenant>], params: &Fields) -> Mar
                             td { bdi { (tenant.name) } }
                             td { (status(tenant.status)) }
                             td { (tenant.home_region) }
-                            td { (tenant_shards(tenant)) }
+                            td { (tenant_shards(tenant, ends)) }
                             td class="num" { (tenant.slices.iter().map(|slice| slice.epoch.0).max().unwrap_or(0)) }
                             td class="nowrap" { (moment(tenant.created_at, now)) }
                         }
@@ -161,13 +169,13 @@ fn table(console: &Console, found: &[Versioned<Tenant>], params: &Fields) -> Mar
 }
 
 /// The shards of a tenant's slices.
-fn tenant_shards(tenant: &Tenant) -> Markup {
+fn tenant_shards(tenant: &Tenant, ends: &WindowEnds) -> Markup {
     html! {
         @for (number, slice) in tenant.slices.iter().enumerate().take(4) {
             @if number > 0 { ", " }
             (links::shard(&slice.shard_id))
             @if let Some(moving) = &slice.moving {
-                " " (badge("info", &format!("moving to {}", moving.to)))
+                " " span class="badge info" { (describe_moving(moving, ends)) }
             }
         }
         @if tenant.slices.len() > 4 { " and " (tenant.slices.len() - 4) " more" }

@@ -7,6 +7,7 @@ use axum::response::IntoResponse;
 use ballast_domain::ShardId;
 use ballast_web::ApiError;
 use ballast_web::body::EmptyBody;
+use ballast_web::head::Params;
 
 use super::caller::Viewer;
 use super::request::{Change, Id, Payload, Reason};
@@ -23,14 +24,15 @@ impl Payload for MigrationOptions {
 /// Show the state of a shard's drain, and which slices would move where.
 #[utoipa::path(get, path = "/shards/{shardID}/drain", operation_id = "getDrain",
     tag = "shards",
-    params(("shardID" = ShardId, Path)),
+    params(("shardID" = ShardId, Path), MigrationOptions),
     responses((status = 200, description = "The state of the drain", body = DrainBody)))]
 pub(super) async fn show(
     _: Viewer,
     State(plane): State<ControlPlane>,
     Id(id): Id<ShardId>,
+    Params(options): Params<MigrationOptions>,
 ) -> Result<Json<DrainBody>, ApiError> {
-    Ok(Json(drain::show(&plane, &id).await?))
+    Ok(Json(drain::show(&plane, &id, &options).await?))
 }
 
 /// Drain a shard: it accepts no slices, and its slices move away, a few at a time.
@@ -63,13 +65,14 @@ pub(super) async fn cancel(
 
 /// Show which slices are not where they belong, and the cost of moving them.
 #[utoipa::path(get, path = "/rebalance", operation_id = "getRebalance",
-    tag = "placement",
+    tag = "placement", params(MigrationOptions),
     responses((status = 200, description = "The state of the rebalance", body = RebalanceBody)))]
 pub(super) async fn rebalance_show(
     _: Viewer,
     State(plane): State<ControlPlane>,
+    Params(options): Params<MigrationOptions>,
 ) -> Result<Json<RebalanceBody>, ApiError> {
-    Ok(Json(rebalance::show(&plane).await?))
+    Ok(Json(rebalance::show(&plane, &options).await?))
 }
 
 /// Move slices to where they belong, a few at a time.

@@ -301,17 +301,35 @@ pub(super) async fn complete(
     run_command(&plane, &id, change, what).await
 }
 
-/// Approve a migration that waits for approval.
+/// How to approve a migration.
+#[derive(Debug, Default, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase", default, deny_unknown_fields)]
+pub(super) struct MigrationApproval {
+    /// Whether it may begin outside of the maintenance windows, too. Requires a reason.
+    now: bool,
+}
+
+impl Payload for MigrationApproval {
+    const REQUIRED: bool = false;
+}
+
+/// Approve a migration that waits for approval, or with `now`, let a waiting migration
+/// begin without waiting for a maintenance window.
 #[utoipa::path(post, path = "/migrations/{migrationID}/approve", operation_id = "approveMigration",
     tag = "migrations",
     params(("migrationID" = String, Path), Reason, IfMatchHeader),
+    request_body = Option<MigrationApproval>,
     responses((status = 200, description = "The approved migration", body = MigrationBody)))]
 pub(super) async fn approve(
     State(plane): State<ControlPlane>,
     Id(RecordName(id)): Id<RecordName>,
-    change: Change<EmptyBody>,
+    change: Change<MigrationApproval>,
 ) -> ApiResponse {
-    run_command(&plane, &id, change, MigrationCommand::Approve).await
+    let what = match change.body.now {
+        true => MigrationCommand::StartNow,
+        false => MigrationCommand::Approve,
+    };
+    run_command(&plane, &id, change, what).await
 }
 
 /// Discard the copy that was given up when a migration was reversed without its

@@ -3,11 +3,12 @@
 
 use ballast_domain::error::ErrorCode;
 use ballast_domain::shard::ShardState;
-use ballast_domain::{Error, Result, ShardId};
+use ballast_domain::{Error, Result, ShardId, Timestamp};
 use serde::Serialize;
 use serde_json::json;
 
 use super::plan::{self, FleetPlan};
+use super::tasks::DrainInput;
 use super::{MigrationOptions, find_running};
 use crate::change::IfMatch;
 use crate::intent::Intent;
@@ -15,6 +16,7 @@ use crate::migrations::begin::new_migration_id;
 use crate::plane::ControlPlane;
 use crate::shards::{self, ShardPatch};
 use crate::workflows::executions::{self, NewExecution};
+use crate::workflows::{engine, store_unavailable};
 
 /// The workflow that drains a shard.
 pub const WORKFLOW: &str = "drain-shard";
@@ -35,8 +37,16 @@ pub struct DrainBody {
     pub execution_id: Option<String>,
     /// Slices that the shard still owns.
     pub slices_left: u64,
+    /// Slices that it owned when the drain began, while one runs.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slices_at_start: Option<u64>,
     /// Running migrations away from it. Until they end, it holds copies.
     pub leaving: u64,
+    /// Copies of slices that have left, kept until their windows end.
+    pub copies: u64,
+    /// When the last of these windows ends, if any is open.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub copies_until: Option<Timestamp>,
     /// Which of its slices would move where.
     pub plan: FleetPlan,
 }
@@ -66,8 +76,14 @@ pub struct DrainState {
     pub execution_id: Option<String>,
     /// Slices that the shard still owns.
     pub slices_left: u64,
+    /// Slices that it owned when the drain began, while one runs.
+    pub slices_at_start: Option<u64>,
     /// Running migrations away from it.
     pub leaving: u64,
+    /// Copies of slices that have left, kept until their windows end.
+    pub copies: u64,
+    /// When the last of these windows ends, if any is open.
+    pub copies_until: Option<Timestamp>,
 }
 
 /// The state of a drain, without the plan of what still has to move, which takes
@@ -75,7 +91,16 @@ pub struct DrainState {
 pub async fn drain_state(plane: &ControlPlane, id: &ShardId) -> Result<DrainState> {
     let shard = shards::get(plane, id).await?;
     let execution_id = find_running(plane, WORKFLOW, &execution_prefix(id)).await?;
-    let leaving = plan::count_leaving(plane, id).await? as u64;
+    let copies = plan::held_copies(plane, id).await?;
+    let leaving = copies.leaving;
+    let begun_with = match &execution_id {
+        Some(execution) => running_input(plane, execution).await?,
+        None => None,
+    };
+    let slices_left = shard
+        .slices
+        .saturating_sub(copies.outgoing + copies.incoming);
+    let slices_at_start = begun_with.and_then(|input| input.slices);
     let draining = shard.shard.value.state == ShardState::Draining;
     let status = match (draining, execution_id.is_some()) {
         (true, true) => DrainStatus::Running,
@@ -87,28 +112,58 @@ pub async fn drain_state(plane: &ControlPlane, id: &ShardId) -> Result<DrainStat
     Ok(DrainState {
         status,
         execution_id,
-        slices_left: shard.slices,
+        slices_left,
+        slices_at_start: slices_at_start.map(|began| began.max(slices_left)),
         leaving,
+        copies: copies.outgoing,
+        copies_until: copies.until,
     })
 }
 
-/// What draining a shard would do, or still has to do.
-pub async fn plan_drain(plane: &ControlPlane, id: &ShardId) -> Result<FleetPlan> {
+/// What draining a shard on these terms would do, or still has to do. A running drain
+/// has its own terms.
+pub async fn plan_drain(
+    plane: &ControlPlane,
+    id: &ShardId,
+    options: &MigrationOptions,
+) -> Result<FleetPlan> {
+    options.check()?;
     shards::get(plane, id).await?;
+    let running = find_running(plane, WORKFLOW, &execution_prefix(id)).await?;
+    let running = match running {
+        Some(execution) => running_input(plane, &execution).await?,
+        None => None,
+    };
+    let options = &running.map_or_else(|| options.clone(), |input| input.options());
     let plan = plan::plan_slices(plane, id, SLICES_LISTED_MAX).await?;
-    plan::add_price(plane, plan).await
+    plan::add_price(plane, plan, options).await
 }
 
-/// The state of a drain, and what still has to move.
-pub async fn show(plane: &ControlPlane, id: &ShardId) -> Result<DrainBody> {
+/// What a running drain began with.
+async fn running_input(plane: &ControlPlane, execution: &str) -> Result<Option<DrainInput>> {
+    let found = engine(plane)?.get(execution).await;
+    let input = found.map_err(store_unavailable)?.map(|found| found.input);
+    Ok(input.and_then(|input| serde_json::from_value(input).ok()))
+}
+
+/// The state of a drain, and what still has to move, on these terms if none is running.
+pub async fn show(
+    plane: &ControlPlane,
+    id: &ShardId,
+    options: &MigrationOptions,
+) -> Result<DrainBody> {
+    let plan = plan_drain(plane, id, options).await?;
     let standing = drain_state(plane, id).await?;
     Ok(DrainBody {
         shard_id: id.clone(),
         status: standing.status,
         execution_id: standing.execution_id,
         slices_left: standing.slices_left,
+        slices_at_start: standing.slices_at_start,
         leaving: standing.leaving,
-        plan: plan_drain(plane, id).await?,
+        copies: standing.copies,
+        copies_until: standing.copies_until,
+        plan,
     })
 }
 
@@ -124,7 +179,7 @@ pub async fn begin(
     id: &ShardId,
     options: &MigrationOptions,
 ) -> Result<DrainBody> {
-    options.check()?;
+    options.check_request(intent)?;
     let shard = shards::get(plane, id).await?;
     if shard.shard.value.state == ShardState::Down {
         let detail = format!("shard {id} is down: nothing can be copied from it");
@@ -132,6 +187,7 @@ pub async fn begin(
         return Err(error.with_next_step("Bring it back first (shard state active)."));
     }
     set_state(plane, intent, id, ShardState::Draining).await?;
+    let slices = drain_state(plane, id).await?.slices_left;
     // An earlier execution, even a cancelled one, begins no further migrations once
     // a later one runs: the latest options apply.
     let name = format!("{}{}", execution_prefix(id), new_migration_id(plane));
@@ -140,6 +196,8 @@ pub async fn begin(
         "concurrency": options.concurrency,
         "windowMs": options.window_ms,
         "sync": options.sync,
+        "now": options.now,
+        "slices": slices,
         "reason": intent.reason,
     });
     let new = NewExecution {
@@ -148,7 +206,7 @@ pub async fn begin(
         input,
     };
     executions::start(plane, intent, new).await?;
-    show(plane, id).await
+    show(plane, id, options).await
 }
 
 /// Cancels a drain: the shard accepts slices again, and no further migrations
@@ -158,7 +216,7 @@ pub async fn cancel(plane: &ControlPlane, intent: &Intent, id: &ShardId) -> Resu
     if shard.shard.value.state == ShardState::Draining {
         set_state(plane, intent, id, ShardState::Active).await?;
     }
-    show(plane, id).await
+    show(plane, id, &MigrationOptions::default()).await
 }
 
 async fn set_state(

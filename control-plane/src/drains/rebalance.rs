@@ -2,13 +2,14 @@
 //! belongs, following the planner, on an operator's request.
 
 use ballast_domain::Result;
-use ballast_hotspot_detector::plan::Plan;
+use ballast_hotspot_detector::plan::{Plan, PlannedMigration};
 use serde::Serialize;
 
 use super::MigrationOptions;
 use crate::hotspots::plans::{self, NewPlan, PlanContent, relieved_shards};
 use crate::hotspots::records::{PlanRecord, PlanStatus};
 use crate::intent::Intent;
+use crate::migrations::finish::{FinishEstimate, FinishTerms};
 use crate::plane::ControlPlane;
 
 /// What would be moved, and what is being moved.
@@ -24,20 +25,47 @@ pub struct RebalanceBody {
     /// What would be moved now: the moves, with price, schedule and predicted effect.
     #[schema(value_type = Object)]
     pub plan: Plan,
+    /// When the last of them would be over.
+    pub finish: FinishEstimate,
     /// The same as text.
     pub letter: String,
 }
 
-/// What would be moved now.
-pub async fn show(plane: &ControlPlane) -> Result<RebalanceBody> {
+/// What would be moved now, on these terms.
+pub async fn show(plane: &ControlPlane, options: &MigrationOptions) -> Result<RebalanceBody> {
+    options.check()?;
     let open = find_running_plan(plane).await?;
-    let plan = plans::draft_all(plane).await?;
+    let options = &open
+        .as_ref()
+        .map_or_else(|| options.clone(), PlanRecord::options);
+    let plan = plans::draft_all(plane, options).await?;
     Ok(RebalanceBody {
         execution_id: open.as_ref().and_then(|open| open.execution_id.clone()),
         plan_id: open.map(|open| open.plan_id),
+        finish: finish(plane, &plan, options),
         letter: plan.to_string(),
         plan,
     })
+}
+
+/// When a plan's migrations would be over.
+fn finish(plane: &ControlPlane, plan: &Plan, options: &MigrationOptions) -> FinishEstimate {
+    let settings = plane.settings();
+    let at_once = match plan.moves.iter().any(|it| !it.waits_for.is_empty()) {
+        // They make room for each other, so they run one after the other.
+        true => 1,
+        false => options.concurrency_or_default(plane),
+    };
+    let window_ms = options.window_or_default(plane);
+    let terms = FinishTerms::new(&settings.moves, at_once, window_ms, options.now);
+    let lasts = |it: &PlannedMigration| it.cutover_at.unix_ms() - it.begins_at.unix_ms();
+    let durations: Vec<_> = plan
+        .moves
+        .iter()
+        .map(|it| lasts(it).unsigned_abs())
+        .collect();
+    let approvals = plan.moves.iter().filter(|it| it.needs_approval.is_some());
+    terms.estimate(&durations, approvals.count() as u64, plane.now())
 }
 
 /// The requested plan that is still being carried out, if any.
@@ -59,13 +87,13 @@ pub async fn begin(
     intent: &Intent,
     options: &MigrationOptions,
 ) -> Result<RebalanceBody> {
-    options.check()?;
+    options.check_request(intent)?;
     if find_running_plan(plane).await?.is_some() {
-        return show(plane).await;
+        return show(plane, options).await;
     }
-    let plan = plans::draft_all(plane).await?;
+    let plan = plans::draft_all(plane, options).await?;
     if plan.moves.is_empty() {
-        return show(plane).await;
+        return show(plane, options).await;
     }
     let new = NewPlan {
         hotspot_id: None,
@@ -78,6 +106,7 @@ pub async fn begin(
     Ok(RebalanceBody {
         execution_id: Some(plans::execution_id(&made.plan_id)),
         plan_id: Some(made.plan_id),
+        finish: finish(plane, &plan, options),
         letter: plan.to_string(),
         plan,
     })

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::drain::{WORKFLOW, execution_prefix};
+use super::move_slice::with_slice_moves;
 use super::plan::{self, FleetPlan};
 use super::{MigrationOptions, find_running};
 use crate::migrations::begin::new_migration_id;
@@ -29,24 +30,29 @@ const TASK_WAIT_MS: i64 = 240_000;
 /// The workflow's input.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct DrainInput {
+pub(super) struct DrainInput {
     #[serde(rename = "shardID")]
     shard_id: Option<ShardId>,
     concurrency: Option<u64>,
     window_ms: Option<u64>,
     #[serde(default)]
     sync: bool,
+    #[serde(default)]
+    now: bool,
+    /// Slices that the shard owned when the drain began.
+    pub(super) slices: Option<u64>,
     reason: Option<String>,
 }
 
 impl DrainInput {
-    fn concurrency(&self, plane: &ControlPlane) -> u64 {
-        let options = MigrationOptions {
+    /// The terms of its migrations.
+    pub(super) fn options(&self) -> MigrationOptions {
+        MigrationOptions {
             concurrency: self.concurrency,
             window_ms: self.window_ms,
             sync: self.sync,
-        };
-        options.concurrency_or_default(plane)
+            now: self.now,
+        }
     }
 
     fn shard(&self) -> Result<&ShardId, TaskError> {
@@ -71,6 +77,7 @@ pub fn with_drains(registry: HandlerRegistry, plane: &ControlPlane) -> HandlerRe
             }))*
         };
     }
+    let registry = with_slice_moves(registry, plane);
     tasks!(registry,
         "PlanDrain" await_drain
         "FinishDrain" finish_drain)
@@ -93,8 +100,7 @@ fn migration_inputs(
     input: &DrainInput,
     most: usize,
 ) -> Vec<Value> {
-    let window_ms = input.window_ms;
-    let window_ms = window_ms.unwrap_or_else(|| plane.settings().moves.window_ms);
+    let window_ms = input.options().window_or_default(plane);
     let moving = plan.slices.iter().filter(|slice| slice.to.is_some());
     let asked = moving.take(most).map(|slice| {
         json!({
@@ -106,6 +112,7 @@ fn migration_inputs(
                 "toShardID": slice.to,
                 "windowMs": window_ms,
                 "bothAcknowledge": input.sync,
+                "now": input.now,
                 "reason": input.reason,
             },
         })
@@ -151,25 +158,28 @@ async fn plan_drain(plane: &ControlPlane, input: &DrainInput, context: &TaskCont
     if shard.shard.value.state != ShardState::Draining || !is_last {
         return Ok(drained_reply());
     }
-    let leaving = plan::count_leaving(plane, id)
-        .await
-        .map_err(to_task_error)?;
+    let copies = plan::held_copies(plane, id).await.map_err(to_task_error)?;
+    let leaving = copies.leaving;
     if shard.slices == 0 && leaving == 0 {
         return Ok(drained_reply());
     }
-    let at_once = input.concurrency(plane);
+    let at_once = input.options().concurrency_or_default(plane);
     let most = usize::try_from(at_once).unwrap_or(1);
     let plan = plan::plan_slices(plane, id, most)
         .await
         .map_err(to_task_error)?;
     let moves = migration_inputs(plane, &plan, input, most);
-    let left = shard.slices;
+    let left = shard
+        .slices
+        .saturating_sub(copies.outgoing + copies.incoming);
     context.heartbeat(ProgressReport {
         done: 0,
         total: None,
         unit: "slices".to_owned(),
         note: Some(format!(
-            "{left} slices left, {leaving} migrations running, {} stuck",
+            "{}, {}, {} stuck",
+            count(left, "slice left", "slices left"),
+            count(leaving, "migration running", "migrations running"),
             plan.stuck_total
         )),
     });
@@ -181,6 +191,10 @@ async fn plan_drain(plane: &ControlPlane, input: &DrainInput, context: &TaskCont
         "left": left,
         "stuck": plan.stuck_total,
     }))
+}
+
+fn count(number: u64, one: &str, many: &str) -> String {
+    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 fn drained_reply() -> Value {

@@ -5,11 +5,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use ballast_domain::registry::{RecordKind, RecordQuery};
 use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
-use ballast_domain::{Result, ShardId};
+use ballast_domain::{Result, ShardId, TenantId};
 use ballast_hotspot_detector::load::{LoadHistory, ShardWindow, Window};
-use ballast_hotspot_detector::plan::{self, Approval, Dial, MigrationPace, PlanTerms, Prices};
+use ballast_hotspot_detector::plan::{self, Approval, MigrationPace, PlanTerms, Prices};
 use ballast_hotspot_detector::resources::Resources;
 
+use crate::drains::MigrationOptions;
 use crate::plane::ControlPlane;
 use crate::registry::typed;
 
@@ -71,7 +72,7 @@ pub async fn read(plane: &ControlPlane, of: &PlanScope) -> Result<plan::FleetSna
         let mut shard = plan::PlanShard::new(record.clone(), capacity);
         (shard.limit, shard.goal) = (settings.hotspots.limit, settings.hotspots.goal);
         if let Some(measured) = measured {
-            shard.overhead = unattributed_load(&record.shard_id, &measured.used, &slices);
+            shard.overhead = known.unattributed_load(&record.shard_id, &measured.used);
         }
         shards.push(shard);
     }
@@ -86,14 +87,24 @@ pub async fn read(plane: &ControlPlane, of: &PlanScope) -> Result<plan::FleetSna
 /// Measured load, over the long window where possible.
 struct MeasuredLoad {
     shards: BTreeMap<ShardId, ShardWindow>,
-    slices: BTreeMap<(ShardId, SliceId), Resources>,
+    /// The measured slices of each tenant.
+    tenants: BTreeMap<TenantId, Vec<MeasuredSlice>>,
+    /// The sum of the measured slices of each shard.
+    on_shards: BTreeMap<ShardId, Resources>,
+}
+
+/// The load of a slice on one shard.
+struct MeasuredSlice {
+    slice: u32,
+    used: Resources,
 }
 
 impl MeasuredLoad {
     fn from_book(book: &LoadHistory) -> Self {
         let mut known = Self {
             shards: BTreeMap::new(),
-            slices: BTreeMap::new(),
+            tenants: BTreeMap::new(),
+            on_shards: BTreeMap::new(),
         };
         for (name, shard) in book.shards() {
             let views =
@@ -102,13 +113,50 @@ impl MeasuredLoad {
                 continue;
             };
             for (slice, used) in book.slices(shard, window, &view) {
-                known
-                    .slices
-                    .insert((name.clone(), slice.clone()), used.used);
+                known.add_slice(name, slice, used.used);
             }
             known.shards.insert(name.clone(), view);
         }
         known
+    }
+
+    fn add_slice(&mut self, shard: &ShardId, id: &SliceId, used: Resources) {
+        let of = self.tenants.entry(id.tenant_id.clone()).or_default();
+        of.push(MeasuredSlice {
+            slice: id.slice,
+            used,
+        });
+        *self.on_shards.entry(shard.clone()).or_default() += used;
+    }
+
+    /// The load of a slice. Part of it may have been measured on another shard, before
+    /// it moved, or for the slice that it was split from: of that it has its share.
+    fn demand(&self, tenant: &Tenant, slice: u32) -> Resources {
+        let mut own = Resources::default();
+        let mut gone = Resources::default();
+        let measured = self.tenants.get(&tenant.tenant_id);
+        for one in measured.map_or(&[][..], Vec::as_slice) {
+            if one.slice == slice {
+                own += one.used;
+            } else if tenant.slices.iter().all(|part| part.slice != one.slice) {
+                gone += one.used;
+            }
+        }
+        own + gone.times(1.0 / tenant.slices.len().max(1) as f64)
+    }
+
+    /// The part of a shard's use that was measured for no slice. Storage is measured
+    /// differently for files and rows; the difference may be freed at any time.
+    fn unattributed_load(&self, shard: &ShardId, used: &Resources) -> Resources {
+        let sum = self.on_shards.get(shard).copied().unwrap_or_default();
+        let rest = |used: f64, sum: f64| (used - sum).max(0.0);
+        Resources {
+            votes: rest(used.votes, sum.votes),
+            queries: rest(used.queries, sum.queries),
+            bytes: rest(used.bytes, sum.bytes),
+            storage: rest(used.storage, sum.storage),
+            concurrency: rest(used.concurrency, sum.concurrency),
+        }
     }
 }
 
@@ -122,8 +170,7 @@ fn planner_slices<'a>(
             tenant_id: tenant.tenant_id.clone(),
             slice: slice.slice,
         };
-        let place = (slice.shard_id.clone(), id.clone());
-        let demand = known.slices.get(&place).copied().unwrap_or_default();
+        let demand = known.demand(tenant, slice.slice);
         plan::PlanSlice {
             id,
             shard_id: slice.shard_id.clone(),
@@ -133,11 +180,8 @@ fn planner_slices<'a>(
             residency: tenant.residency.clone(),
             zones: tenant.zones.clone(),
             pin: tenant.pin.clone().map(Box::new),
-            dial: match of.contains(&slice.shard_id) {
-                true => tenant.dial,
-                // Slices on other shards are out of scope.
-                false => Dial::Pause,
-            },
+            dial: tenant.dial,
+            in_scope: of.contains(&slice.shard_id),
             placed_at: slice.placed_at,
             passed_over: slice.passed_over.clone(),
             moving_to: slice.moving.as_ref().map(|moving| moving.to.clone()),
@@ -146,20 +190,17 @@ fn planner_slices<'a>(
     })
 }
 
-/// The part of a shard's use that belongs to no slice. Storage is measured
-/// differently for files and rows; the difference may be freed at any time.
-fn unattributed_load(shard: &ShardId, used: &Resources, slices: &[plan::PlanSlice]) -> Resources {
-    let mut sum = Resources::default();
-    for slice in slices.iter().filter(|slice| slice.shard_id == *shard) {
-        sum += slice.demand;
-    }
-    let rest = |used: f64, sum: f64| (used - sum).max(0.0);
-    Resources {
-        votes: rest(used.votes, sum.votes),
-        queries: rest(used.queries, sum.queries),
-        bytes: rest(used.bytes, sum.bytes),
-        storage: rest(used.storage, sum.storage),
-        concurrency: rest(used.concurrency, sum.concurrency),
+/// Changes the times of a plan to those of the requested options.
+pub(super) fn follow_options(
+    terms: &mut PlanTerms,
+    plane: &ControlPlane,
+    options: &MigrationOptions,
+) {
+    let at_a_time = options.concurrency_or_default(plane);
+    terms.pace.at_a_time = u32::try_from(at_a_time).unwrap_or(u32::MAX);
+    terms.pace.window_seconds = options.window_or_default(plane) / 1_000;
+    if options.now {
+        terms.windows.clear();
     }
 }
 
@@ -173,6 +214,7 @@ pub fn plan_terms(plane: &ControlPlane) -> PlanTerms {
         settle_seconds: i64::try_from(hotspots.settle_ms / 1_000).unwrap_or(i64::MAX),
         moves_max: hotspots.moves_max,
         pace: MigrationPace {
+            at_a_time,
             out_at_a_time: at_a_time,
             in_at_a_time: at_a_time,
             bytes_per_second: moves.bytes_per_second.unwrap_or(usual.bytes_per_second),
@@ -187,5 +229,70 @@ pub fn plan_terms(plane: &ControlPlane) -> PlanTerms {
             .map(|calendar| calendar.freezes())
             .unwrap_or_default(),
         ..PlanTerms::default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ballast_hotspot_detector::plan::Dial;
+
+    use super::*;
+
+    fn tenant(slices: &[u32], on: &str) -> Tenant {
+        let slice = |number: &u32| {
+            serde_json::json!({"slice": number, "shardID": on, "epoch": 1,
+                "placedAt": "2026-11-16T09:00:00Z"})
+        };
+        let slices: Vec<_> = slices.iter().map(slice).collect();
+        let body = serde_json::json!({"tenantID": "acme", "name": "acme", "status": "active",
+            "homeRegion": "eu", "residency": {"policy": "strict"}, "slices": slices, "zones": [],
+            "limits": {}, "corsOrigins": [],
+            "createdAt": "2026-11-16T09:00:00Z"});
+        serde_json::from_value(body).unwrap()
+    }
+
+    fn measured(on: &str, slice: u32) -> MeasuredLoad {
+        let used = Resources {
+            votes: 50.0,
+            ..Resources::default()
+        };
+        let id = SliceId {
+            tenant_id: "acme".parse().unwrap(),
+            slice,
+        };
+        let mut known = MeasuredLoad {
+            shards: BTreeMap::new(),
+            tenants: BTreeMap::new(),
+            on_shards: BTreeMap::new(),
+        };
+        known.add_slice(&on.parse().unwrap(), &id, used);
+        known
+    }
+
+    #[test]
+    fn a_slice_that_a_plan_does_not_concern_keeps_its_dial() {
+        let scope = PlanScope::Shards(BTreeSet::from(["shard-2".parse().unwrap()]));
+        let tenant = tenant(&[0], "shard-1");
+        let known = measured("shard-1", 0);
+        let slices: Vec<_> = planner_slices(&tenant, &known, &scope).collect();
+        assert_eq!((slices[0].dial, slices[0].in_scope), (Dial::Active, false));
+    }
+
+    /// After a split or a move the last measurements name slices that are gone.
+    #[test]
+    fn the_load_of_a_slice_that_was_just_split_or_moved_is_its_tenants() {
+        let votes = |tenant: &Tenant, known: &MeasuredLoad| -> Vec<f64> {
+            let slices = planner_slices(tenant, known, &PlanScope::All);
+            slices.map(|slice| slice.demand.votes).collect()
+        };
+        let known = measured("shard-1", 0);
+        assert_eq!(votes(&tenant(&[1, 2], "shard-1"), &known), [25.0, 25.0]);
+        assert_eq!(votes(&tenant(&[0], "shard-2"), &known), [50.0]);
+        // The slice itself was measured, too.
+        assert_eq!(votes(&tenant(&[0], "shard-1"), &known), [50.0]);
+        // All of the shard's use is the tenant's.
+        let shard = "shard-1".parse().unwrap();
+        let used = known.on_shards[&shard];
+        assert_eq!(known.unattributed_load(&shard, &used).votes, 0.0);
     }
 }

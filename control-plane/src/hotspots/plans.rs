@@ -36,14 +36,16 @@ pub async fn draft(plane: &ControlPlane, of: &PlanScope) -> Result<Plan> {
 }
 
 /// Drafts a plan for all slices on an operator's request. Also moves slices that
-/// placement now prefers elsewhere, and slices that were placed recently.
-pub async fn draft_all(plane: &ControlPlane) -> Result<Plan> {
+/// placement now prefers elsewhere, and slices that were placed recently. The times
+/// follow the requested options.
+pub async fn draft_all(plane: &ControlPlane, options: &MigrationOptions) -> Result<Plan> {
     let _turn = plane.preview_permit().await;
     let fleet = fleet::read(plane, &PlanScope::All).await?;
     let mut terms = fleet::plan_terms(plane);
     terms.settle_seconds = 0;
     terms.follow_weights = true;
     terms.moves_max = REQUESTED_MOVES_MAX;
+    fleet::follow_options(&mut terms, plane, options);
     run_planner(fleet, terms).await
 }
 
@@ -129,6 +131,7 @@ pub(crate) async fn create(
         concurrency: new.options.concurrency,
         window_ms: new.options.window_ms,
         sync: new.options.sync,
+        now: new.options.now,
         decided,
         execution_id: None,
         migrations: Vec::new(),

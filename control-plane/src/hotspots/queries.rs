@@ -101,7 +101,8 @@ pub struct WhyNotBody {
     pub answer: String,
     /// The hotspot mode: off, observe, propose or auto.
     pub mode: HotspotMode,
-    /// Its heat, from 0 to 1; absent if it was not measured.
+    /// Its heat: 1 is its whole capacity, and more is overload; absent if it was not
+    /// measured.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub heat: Option<f64>,
     /// Its vote latency, in milliseconds.
@@ -158,7 +159,7 @@ pub async fn why_not(plane: &ControlPlane, shard: &ShardId) -> Result<WhyNotBody
         heat: view
             .as_ref()
             .and_then(|view| view.pressure())
-            .map(|heat| heat.clamp(0.0, 1.0)),
+            .map(|heat| heat.max(0.0)),
         vote_latency: view
             .as_ref()
             .and_then(|view| LatencyBody::from_sketch(&view.vote_latency)),

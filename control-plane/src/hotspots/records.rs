@@ -15,6 +15,8 @@ use ballast_hotspot_detector::whatif::PlanOutcome;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::drains::MigrationOptions;
+
 /// The index term of open records.
 pub const OPEN: &str = "open";
 
@@ -161,6 +163,9 @@ pub struct PlanRecord {
     /// have them.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub sync: bool,
+    /// Whether they begin outside of the maintenance windows, too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub now: bool,
     /// The operator's decision.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub decided: Option<PlanDecision>,
@@ -278,6 +283,18 @@ pub struct PlanDecision {
     /// Why, if a reason was given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+}
+
+impl PlanRecord {
+    /// The terms of its migrations.
+    pub(crate) fn options(&self) -> MigrationOptions {
+        MigrationOptions {
+            concurrency: self.concurrency,
+            window_ms: self.window_ms,
+            sync: self.sync,
+            now: self.now,
+        }
+    }
 }
 
 impl Entity for PlanRecord {

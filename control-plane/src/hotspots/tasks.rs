@@ -1,6 +1,8 @@
 //! Tasks of the workflow `rebalance`: waits for a plan's approval, names its
 //! migrations, and measures the effect at the end.
 
+use std::collections::BTreeSet;
+
 use ballast_domain::error::ErrorCategory;
 use ballast_domain::{Error, ErrorCode};
 use ballast_hotspot_detector::whatif::PlanOutcome;
@@ -12,7 +14,6 @@ use super::plan_progress::measured_use;
 use super::plans::{self, change};
 use super::records::{PlanRecord, PlanStatus};
 use crate::change::IfMatch;
-use crate::drains::MigrationOptions;
 use crate::intent::Intent;
 use crate::migrations::begin::new_migration_id;
 use crate::plane::ControlPlane;
@@ -118,24 +119,22 @@ fn concurrency(plane: &ControlPlane, plan: &PlanRecord) -> u64 {
     if plan.plan.iter().flat_map(|it| &it.moves).any(waits) {
         return 1;
     }
-    let options = MigrationOptions {
-        concurrency: plan.concurrency,
-        window_ms: plan.window_ms,
-        sync: plan.sync,
-    };
-    options.concurrency_or_default(plane)
+    plan.options().concurrency_or_default(plane)
 }
 
 /// The inputs of a plan's migrations, in the form that the workflow starts them.
 fn migration_inputs(plane: &ControlPlane, plan: &PlanRecord) -> Vec<Value> {
-    let window_ms = plan
-        .window_ms
-        .unwrap_or_else(|| plane.settings().moves.window_ms);
+    let window_ms = plan.options().window_or_default(plane);
     let planned = plan.plan.iter().flat_map(|it| &it.moves);
-    let named = planned.zip(&plan.migrations);
-    let asked = named.map(|(planned, name)| {
+    let awaited: BTreeSet<u32> = planned
+        .clone()
+        .flat_map(|it| it.waits_for.clone())
+        .collect();
+    let named = (0..).zip(planned.zip(&plan.migrations));
+    let asked = named.map(|(at, (planned, name))| {
         json!({
             "name": name,
+            "makesRoom": awaited.contains(&at),
             "input": {
                 "tenantID": planned.slice.tenant_id,
                 "slice": planned.slice.slice,
@@ -144,6 +143,7 @@ fn migration_inputs(plane: &ControlPlane, plan: &PlanRecord) -> Vec<Value> {
                 "passedOverShardIDs": planned.passed_over,
                 "windowMs": window_ms,
                 "bothAcknowledge": plan.sync,
+                "now": plan.now,
                 "reason": plan.plan_id,
             },
         })

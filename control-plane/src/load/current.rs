@@ -243,8 +243,8 @@ fn body_from_samples(samples: Vec<LoadSample>, spans: Spans, filter: &LoadFilter
 /// Heat of a shard.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShardHeat {
-    /// From 0 to 1: the share of its capacity in use, or of the time that its writes
-    /// wait.
+    /// The share of its capacity in use, or of the time that its writes wait: 1 is all
+    /// of it, more is overload.
     pub heat: f64,
     /// The dimension that is fullest.
     pub fullest: Option<&'static str>,
@@ -267,6 +267,17 @@ impl LoadMonitor {
                 Some((name.clone(), heat))
             });
             heats.collect()
+        })
+    }
+
+    /// Heat of a slice on a recently measured shard.
+    pub fn slice_heat(&self, shard: &ShardId, slice: &SliceId) -> Option<f64> {
+        self.with_book(|book| {
+            let known = book.shard(shard).filter(|known| book.is_fresh(known))?;
+            let view = book.view(known, Window::Short)?;
+            let mut slices = book.slices(known, Window::Short, &view);
+            let (_, used) = slices.find(|(id, _)| *id == slice)?;
+            Some(Rates::from_slice(&used, &view.capacity).heat)
         })
     }
 

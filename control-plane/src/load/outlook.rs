@@ -95,6 +95,8 @@ struct LoadSteps {
     step: Vec<LoadSample>,
     shards: BTreeMap<ShardId, (Resources, Vec<(Timestamp, Resources)>)>,
     regions: BTreeMap<ShardId, RegionId>,
+    /// How long load was recorded.
+    recorded_ms: u64,
 }
 
 const STEP_MS: u64 = 600_000;
@@ -109,6 +111,7 @@ impl LoadSteps {
         {
             self.flush_step();
         }
+        self.recorded_ms = self.recorded_ms.saturating_add(sample.interval.ms);
         self.step.push(sample);
     }
 
@@ -140,11 +143,10 @@ impl LoadSteps {
         if most >= forecast::MEASUREMENTS_MIN {
             return None;
         }
-        let minutes = |steps: usize| steps as u64 * STEP_MS / 60_000;
+        let needed = forecast::MEASUREMENTS_MIN as u64 * STEP_MS / 60_000;
         Some(format!(
-            "Too little load was recorded for a forecast: it needs {} minutes, and there are {}.",
-            minutes(forecast::MEASUREMENTS_MIN),
-            minutes(most)
+            "Too little load was recorded for a forecast: it needs {needed} minutes, and there are {}.",
+            self.recorded_ms / 60_000
         ))
     }
 
@@ -239,6 +241,22 @@ mod tests {
     use ballast_hotspot_detector::load::{Interval, ShardSample};
 
     use super::*;
+
+    /// Fifteen minutes span three steps of ten, and are fifteen minutes.
+    #[test]
+    fn the_recorded_minutes_are_those_that_were_recorded() {
+        let mut steps = LoadSteps::default();
+        for minute in 0..15_i64 {
+            let start = Timestamp::from_unix_ms(1_800_000_000_000 + (9 + minute) * 60_000);
+            let name = "shard-0".parse().unwrap();
+            let shard = ShardSample::new(name, "eu".parse().unwrap(), Resources::default());
+            let interval = Interval { start, ms: 60_000 };
+            let shards = vec![shard];
+            steps.add_sample(LoadSample { interval, shards });
+        }
+        let why = steps.finish(30, 0.8, 0.7).too_little.unwrap();
+        assert!(why.contains("there are 15."), "{why}");
+    }
 
     /// Four shards that fill up by one percent a day.
     #[test]

@@ -32,9 +32,9 @@ impl LatencyBody {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Rates {
-    /// Heat, from 0 to 1, in the fullest dimension. Of a shard: the share of its
-    /// capacity in use, or of the time that its writes wait. Of a tenant: the share
-    /// of its shard's capacity that it uses.
+    /// Heat in the fullest dimension: 1 is the whole capacity, and more is overload.
+    /// Of a shard: the share of its capacity in use, or of the time that its writes
+    /// wait. Of a tenant: the share of its shard's capacity that it uses.
     pub heat: f64,
     /// Votes counted.
     pub votes_per_second: f64,
@@ -54,9 +54,9 @@ pub struct Rates {
     pub concurrency: Option<f64>,
 }
 
-/// Clamps to 0..=1.
-fn clamp_heat(pressure: Option<f64>) -> f64 {
-    pressure.unwrap_or(0.0).clamp(0.0, 1.0)
+/// Heat has no upper bound: an overloaded shard is above 1.
+fn to_heat(pressure: Option<f64>) -> f64 {
+    pressure.unwrap_or(0.0).max(0.0)
 }
 
 impl Rates {
@@ -74,7 +74,7 @@ impl Rates {
     /// Rates of a shard over a window.
     pub(super) fn from_view(view: &ShardWindow) -> Self {
         Self {
-            heat: clamp_heat(view.pressure()),
+            heat: to_heat(view.pressure()),
             storage_bytes: view.knows_storage.then_some(view.used.storage),
             concurrency: view.knows_concurrency.then_some(view.used.concurrency),
             ..Self::from_flow(&view.flow)
@@ -88,7 +88,7 @@ impl Rates {
         let used = to_resources(&flow, shard.storage, shard.concurrency);
         let wait = shard.io_wait.map_or(0.0, |wait: IoWait| wait.share());
         Self {
-            heat: clamp_heat(Some(used.fill(&shard.capacity).1.max(wait))),
+            heat: to_heat(Some(used.fill(&shard.capacity).1.max(wait))),
             storage_bytes: shard.storage,
             concurrency: shard.concurrency,
             ..Self::from_flow(&flow)
@@ -99,7 +99,7 @@ impl Rates {
     pub(super) fn from_slice(slice: &SliceWindow, capacity: &Resources) -> Self {
         let used = &slice.used;
         Self {
-            heat: clamp_heat(Some(used.fill(capacity).1)),
+            heat: to_heat(Some(used.fill(capacity).1)),
             votes_per_second: used.votes,
             queries_per_second: used.queries,
             bytes_per_second: used.bytes,
@@ -119,7 +119,7 @@ impl Rates {
         let flow = flow.times(1_000.0 / ms.max(1) as f64);
         let used = to_resources(&flow, storage, Some(concurrency));
         Self {
-            heat: clamp_heat(Some(used.fill(capacity).1)),
+            heat: to_heat(Some(used.fill(capacity).1)),
             storage_bytes: storage,
             concurrency: Some(concurrency),
             ..Self::from_flow(&flow)
@@ -152,5 +152,24 @@ fn to_resources(flow: &Flow, storage: Option<f64>, concurrency: Option<f64>) -> 
         bytes: flow.bytes,
         storage: storage.unwrap_or(0.0),
         concurrency: concurrency.unwrap_or(0.0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn heat_is_not_cut_off_at_the_capacity() {
+        let capacity = Resources {
+            votes: 100.0,
+            ..Resources::default()
+        };
+        let name = "shard-1".parse().unwrap();
+        let mut shard = ShardSample::new(name, "eu".parse().unwrap(), capacity);
+        shard.flow.votes = 127.0;
+        assert!((Rates::from_sample(&shard, 1_000).heat - 1.27).abs() < 1e-9);
+        let slice = Rates::from_slice_flow((&shard.flow, None, 0.0), 1_000, &capacity);
+        assert!((slice.heat - 1.27).abs() < 1e-9);
     }
 }

@@ -2,14 +2,14 @@
 //! maintenance windows, poll freezes and limits on concurrent copies.
 
 use ballast_domain::migration::{
-    Migration, MigrationStage, region_migrations_tally, shard_migrations_tally,
+    Migration, MigrationStage, UNDERWAY, region_migrations_tally, shard_migrations_tally,
 };
 use ballast_domain::registry::{CommitError, Precondition, RecordKind};
 use ballast_domain::{Result, Timestamp};
 use ballast_migration_engine::ports::Admission;
 
 use super::settings::MigrationSettings;
-use super::{FOR_RESUME, WAIT_FOR_APPROVAL, get};
+use super::{FOR_RESUME, WAIT_FOR_APPROVAL, WAIT_FOR_MAINTENANCE, get};
 use crate::change::commit_failed;
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
@@ -59,10 +59,7 @@ pub(super) async fn admit(plane: &ControlPlane, migration: &Migration) -> Result
             Ok(_) => return Ok(Admission::Now(Box::new(then))),
             Err(CommitError::LimitReached { tally, limit }) => {
                 return Ok(Admission::Later {
-                    why: format!(
-                        "a free slot: {} already runs the maximum of {limit} migrations",
-                        tally_subject(&tally)
-                    ),
+                    why: describe_limit(&tally, limit),
                     ask_again_seconds: RETRY_SECONDS,
                 });
             }
@@ -96,8 +93,17 @@ pub(super) fn poll_freeze_reason(plane: &ControlPlane, migration: &Migration) ->
     ))
 }
 
-fn tally_subject(tally: &str) -> &str {
-    tally.split_once(':').map_or(tally, |(_, name)| name)
+/// Which limit a migration waits for.
+fn describe_limit(tally: &str, limit: u64) -> String {
+    if tally == UNDERWAY {
+        return format!(
+            "a window to end: the maximum of {limit} at a time (moves.windows_max) copy or keep both \
+             copies"
+        );
+    }
+    let subject = tally.split_once(':').map_or(tally, |(_, name)| name);
+    let plural = if limit == 1 { "" } else { "s" };
+    format!("a free slot: {subject} already runs the maximum of {limit} migration{plural}")
 }
 
 fn concurrency_limits(migration: &Migration, moves: &MigrationSettings) -> Vec<Precondition> {
@@ -107,7 +113,12 @@ fn concurrency_limits(migration: &Migration, moves: &MigrationSettings) -> Vec<P
     let regions = migration.regions.iter();
     let regions =
         regions.map(|region| below(region_migrations_tally(region), moves.per_region_max));
-    shards.into_iter().chain(regions).collect()
+    let underway = below(UNDERWAY.to_owned(), moves.windows_max);
+    shards
+        .into_iter()
+        .chain(regions)
+        .chain([underway])
+        .collect()
 }
 
 /// What a migration waits for, and when to check again. Pure.
@@ -122,6 +133,9 @@ fn wait_reason(
     if migration.terms.needs_approval && migration.asked.approved.is_none() {
         let why = WAIT_FOR_APPROVAL.to_owned();
         return Some((why, RETRY_SECONDS));
+    }
+    if migration.asked.start_now.is_some() {
+        return None;
     }
     maintenance_wait(moves, now)
 }
@@ -139,6 +153,6 @@ pub(super) fn maintenance_wait(moves: &MigrationSettings, now: Timestamp) -> Opt
     // Round to a full minute, so that the reason stays the same between checks.
     let opens = now.unix_ms().saturating_add_unsigned(seconds * 1_000) + MINUTE_MS / 2;
     let opens = Timestamp::from_unix_ms(opens - opens.rem_euclid(MINUTE_MS));
-    let why = format!("the maintenance window {next} UTC, which opens at {opens}");
+    let why = format!("{WAIT_FOR_MAINTENANCE}{next} UTC, which opens at {opens}");
     Some((why, seconds.clamp(1, WINDOW_RETRY_SECONDS)))
 }

@@ -4,7 +4,7 @@
 use ballast_domain::error::ErrorCode;
 use ballast_domain::migration::{
     Migration, MigrationEstimate, MigrationFigures, MigrationRequests, MigrationStage,
-    MigrationTerms,
+    MigrationTerms, OperatorRequest,
 };
 use ballast_domain::moving::MigrationId;
 use ballast_domain::placement::{PlacementSubject, explain};
@@ -67,6 +67,9 @@ pub struct NewMigration {
     #[serde(rename = "passedOverShardIDs", default)]
     #[schema(max_items = 1000)]
     pub passed_over: Vec<ShardId>,
+    /// Whether it begins outside of the maintenance windows, too. Requires a reason.
+    #[serde(default)]
+    pub now: bool,
     /// Only report what would be done.
     #[serde(default)]
     pub dry_run: bool,
@@ -144,6 +147,16 @@ fn refused_name(id: &MigrationId, why: &str) -> Error {
     Error::new(ErrorCode::InvalidField, detail)
 }
 
+/// Starting outside of the maintenance windows needs a reason.
+pub(crate) fn check_reason_to_start_now(now: bool, intent: &Intent) -> Result<()> {
+    if !now || intent.reason.is_some() {
+        return Ok(());
+    }
+    let message = "required: this does not wait for a maintenance window";
+    let error = Error::invalid_field("?reason", message);
+    Err(error.with_next_step("Say why, for the audit log (--reason)."))
+}
+
 fn is_same_request(existing: &Migration, tenant_id: &TenantId, new: &NewMigration) -> bool {
     // 0 also denotes the tenant's only slice.
     let same_slice = [0, existing.slice].contains(&new.slice);
@@ -168,6 +181,7 @@ pub(super) async fn create_record(
         };
     }
     check_name(id)?;
+    check_reason_to_start_now(new.now, intent)?;
     let _turn = plane.lock_subject(tenant_id.as_str()).await;
     for _ in 0..ATTEMPTS {
         if try_create_record(plane, intent, id, tenant_id, new).await? {
@@ -193,6 +207,11 @@ async fn try_create_record(
     let slice = slice_id(tenant_id, new);
     let price = price::price(plane, &slice, &from, &new.to).await?;
     let now = plane.now();
+    let start_now = new.now.then(|| OperatorRequest {
+        actor: intent.actor.clone(),
+        reason: intent.reason.clone(),
+        at: now,
+    });
     let part = find_slice_mut(&mut tenant.value, new.slice).ok_or_else(|| no_slice(&slice))?;
     let claimed = route::claim(&part.route(), id, new.to.clone(), new.sync);
     let claimed = claimed.map_err(|refused| claim_refused(&slice, refused))?;
@@ -210,7 +229,10 @@ async fn try_create_record(
         requested_at: now,
         terms: resolve_terms(plane, new, &price),
         stage: MigrationStage::Asked,
-        asked: MigrationRequests::default(),
+        asked: MigrationRequests {
+            start_now,
+            ..MigrationRequests::default()
+        },
         waiting_for: None,
         run: 0,
         price: Some(price),

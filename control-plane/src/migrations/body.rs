@@ -96,6 +96,12 @@ pub(super) async fn load_body(
     {
         migration.value.waiting_for = Some(format!("this to pass: {cause} (retrying)"));
     }
+    let is_cancelled = |found: &ExecutionDetails| matches!(found.summary.status, Running::Aborted);
+    if !migration.value.is_over() && execution.as_ref().is_some_and(is_cancelled) {
+        let why =
+            "another execution, which continues it within seconds: its last one was cancelled";
+        migration.value.waiting_for = Some(why.to_owned());
+    }
     Ok(MigrationBody {
         status: status(&migration.value, execution.as_ref()),
         phase: phase(&migration.value, execution.as_ref()),
@@ -150,11 +156,20 @@ pub fn execution_id(migration: &Migration) -> String {
 }
 
 fn status(migration: &Migration, execution: Option<&ExecutionDetails>) -> MigrationStatus {
+    status_after(migration, execution.map(|found| found.summary.status))
+}
+
+fn status_after(migration: &Migration, execution: Option<Running>) -> MigrationStatus {
     if let Some(ended) = &migration.ended {
         return ended.status;
     }
-    if execution.is_some_and(is_over) {
-        return MigrationStatus::Failed;
+    match execution {
+        // A restore or an operator has cancelled it: another one continues.
+        Some(Running::Aborted) => return MigrationStatus::Waiting,
+        Some(Running::Succeeded | Running::Failed | Running::TimedOut) => {
+            return MigrationStatus::Failed;
+        }
+        None | Some(Running::Pending | Running::Running) => {}
     }
     match migration.waiting_for.is_some() || migration.asked.paused.is_some() {
         true => MigrationStatus::Waiting,
@@ -355,6 +370,29 @@ mod tests {
         assert_eq!(shown(4_000, Some(9_000), Some(0.2)).eta_seconds, None);
         // More rows arrived than estimated.
         assert_eq!(shown(4_000, Some(3_000), Some(10.0)).eta_seconds, Some(0));
+    }
+
+    /// A restore ends all executions, and other ones continue what they did.
+    #[test]
+    fn a_migration_whose_execution_was_cancelled_waits_for_the_next_one() {
+        let body = serde_json::json!({
+            "migrationID": "mv-1", "tenantID": "acme", "slice": 0, "fromShardID": "shard-1",
+            "toShardID": "shard-2", "regions": [], "actor": {"type": "ballast", "name": "move"},
+            "requestedAt": "2026-11-16T09:00:00Z", "terms": {"windowMs": 0}, "stage": "cutOver",
+        });
+        let migration: Migration = serde_json::from_value(body).unwrap();
+        assert_eq!(
+            status_after(&migration, Some(Running::Aborted)),
+            MigrationStatus::Waiting
+        );
+        assert_eq!(
+            status_after(&migration, Some(Running::Failed)),
+            MigrationStatus::Failed
+        );
+        assert_eq!(
+            status_after(&migration, Some(Running::Running)),
+            MigrationStatus::Running
+        );
     }
 
     #[test]

@@ -11,8 +11,9 @@ use ballast_migration_engine::steps::UNCLEAR;
 
 use super::accept_loss;
 use super::admit::WAIT_FOR_POLLS;
+use super::begin::check_reason_to_start_now;
 use super::body::{self, MigrationBody};
-use super::{FOR_RESUME, get};
+use super::{FOR_RESUME, WAIT_FOR_MAINTENANCE, get};
 use crate::change::{Attempts, Edit, IfMatch};
 use crate::intent::Intent;
 use crate::plane::ControlPlane;
@@ -27,6 +28,8 @@ pub enum MigrationCommand {
     Resume,
     /// Allow it to start.
     Approve,
+    /// Allow it to start outside of the maintenance windows, too.
+    StartNow,
     /// Stop before the cutover and leave everything as it was.
     Cancel,
     /// Bring the slice back after the cutover.
@@ -48,6 +51,7 @@ impl MigrationCommand {
             Self::Pause => "migration.pause",
             Self::Resume => "migration.resume",
             Self::Approve => "migration.approve",
+            Self::StartNow => "migration.startNow",
             Self::Cancel => "migration.cancel",
             Self::Reverse => "migration.reverse",
             Self::AcceptLoss => "migration.acceptLoss",
@@ -72,6 +76,7 @@ pub async fn apply_command(
         if ask == MigrationCommand::AcceptLoss {
             accept_loss::check_loss_is_needed(plane, intent, &old.value).await?;
         }
+        check_reason_to_start_now(ask == MigrationCommand::StartNow, intent)?;
         let word = OperatorRequest {
             actor: intent.actor.clone(),
             reason: intent.reason.clone(),
@@ -109,6 +114,7 @@ fn wait_reason_after(migration: &Migration, asked: &MigrationRequests) -> Option
     let before = &migration.asked;
     let is_answered = before.paused.is_some()
         || asked.approved != before.approved
+        || asked.start_now != before.start_now
         || asked.back != before.back
         || asked.accept_loss != before.accept_loss
         || asked.complete != before.complete
@@ -148,9 +154,18 @@ fn requests_after(
         MigrationCommand::Approve => {
             let waits = migration.waiting_for.as_deref().unwrap_or_default();
             if !migration.terms.needs_approval && !waits.starts_with(WAIT_FOR_POLLS) {
-                return Err(refuse(migration, "needs no approval"));
+                return Err(refuse_approval(migration));
             }
             asked.approved.get_or_insert(request);
+        }
+        MigrationCommand::StartNow => {
+            if migration.stage != MigrationStage::Asked {
+                return Err(refuse(migration, "has started already"));
+            }
+            if migration.terms.needs_approval {
+                asked.approved.get_or_insert_with(|| request.clone());
+            }
+            asked.start_now.get_or_insert(request);
         }
         MigrationCommand::Cancel => request_cancellation(migration, &mut asked, request)?,
         MigrationCommand::Reverse | MigrationCommand::AcceptLoss => {
@@ -168,6 +183,25 @@ fn requests_after(
 fn refuse(migration: &Migration, why: &str) -> Error {
     let detail = format!("migration {} {why}", migration.migration_id);
     Error::new(ErrorCode::WrongPhase, detail)
+}
+
+/// Refuses an approval that a migration does not need, and says what it waits for.
+fn refuse_approval(migration: &Migration) -> Error {
+    let Some(waits) = &migration.waiting_for else {
+        return refuse(migration, "needs no approval, and waits for nothing");
+    };
+    let error = refuse(
+        migration,
+        &format!("needs no approval: it waits for {waits}"),
+    );
+    let id = &migration.migration_id;
+    match waits.as_str() {
+        FOR_RESUME => error.with_next_step(format!("Use: migration resume {id}.")),
+        waits if waits.starts_with(WAIT_FOR_MAINTENANCE) => error.with_next_step(format!(
+            "To start it before that: migration approve {id} --now --reason TEXT."
+        )),
+        _ => error,
+    }
 }
 
 const REMOVES_SOURCE: &str = "is already removing the source's copy";

@@ -59,6 +59,7 @@ impl MigrationStore for MigrationRecords {
             sync: wanted.sync,
             max_pause_ms: wanted.max_pause_ms,
             passed_over: wanted.passed_over.clone(),
+            now: wanted.now,
             dry_run: false,
         };
         let intent = Intent {

@@ -7,6 +7,7 @@
 //!   accept_loss         whether what only the target has may be given up
 //!   left_behind         copies left on shards that were unreachable
 //!   body                migrations as the API shows them
+//!   finish              when migrations would be over
 //!   admit               admission: limits, maintenance windows, approvals
 //!   slice_records       port for the worker: the slices' records
 //!   migration_records   port for the worker: the migrations' records
@@ -23,6 +24,7 @@ pub mod begin;
 pub mod body;
 pub mod certificate_signer;
 pub mod commands;
+pub mod finish;
 mod left_behind;
 mod migration_records;
 pub mod plan;
@@ -52,6 +54,9 @@ pub use settings::MigrationSettings;
 
 /// The wait reason of a migration that needs an operator's approval.
 pub const WAIT_FOR_APPROVAL: &str = "approval (ballast migration approve)";
+
+/// Prefix of the wait reason of a migration that waits for a maintenance window.
+pub const WAIT_FOR_MAINTENANCE: &str = "the maintenance window ";
 
 /// The workflow that moves a slice.
 pub const WORKFLOW: &str = "move-tenant";

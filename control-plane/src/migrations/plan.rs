@@ -6,6 +6,7 @@ use ballast_domain::{Result, ShardId, TenantId};
 use serde::Serialize;
 
 use super::begin::{NewMigration, check_request, resolve_slice, resolve_terms, slice_id};
+use super::finish::{FinishEstimate, FinishTerms};
 use super::{admit, left_behind, price};
 use crate::plane::ControlPlane;
 use crate::tenants;
@@ -32,6 +33,8 @@ pub struct MigrationPlan {
     pub terms: MigrationTerms,
     /// The estimated cost.
     pub price: MigrationEstimate,
+    /// When it would be over.
+    pub finish: FinishEstimate,
     /// Its actions, in order.
     pub actions: Vec<MigrationAction>,
 }
@@ -61,12 +64,16 @@ pub async fn plan(
     let price = price::price(plane, &slice, &from, &new.to).await?;
     let terms = resolve_terms(plane, new, &price);
     let settings = plane.settings();
+    let maintenance = admit::maintenance_wait(&settings.moves, plane.now());
     let waits = ExpectedWaits {
-        maintenance: admit::maintenance_wait(&settings.moves, plane.now()).map(|(why, _)| why),
+        maintenance: maintenance.filter(|_| !new.now).map(|(why, _)| why),
         away: unreachable_reason(plane, &new.to),
     };
+    let finish = FinishTerms::new(&settings.moves, 1, terms.window_ms, new.now);
+    let approvals = u64::from(terms.needs_approval);
     Ok(MigrationPlan {
         dry_run: true,
+        finish: finish.estimate(&[price.duration_ms], approvals, plane.now()),
         tenant_id: id.clone(),
         slice: new.slice,
         actions: actions(&slice, (&from, &new.to), &terms, &price, &waits),

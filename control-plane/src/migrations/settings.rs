@@ -17,6 +17,9 @@ pub struct MigrationSettings {
     pub per_shard_max: u64,
     /// Migrations that may copy from or to a region concurrently.
     pub per_region_max: u64,
+    /// Migrations of the whole fleet that may copy or be in their window concurrently.
+    /// A window holds no place among those that copy.
+    pub windows_max: u64,
     /// Bandwidth limit of one migration, in bytes per second.
     pub bytes_per_second: Option<u64>,
     /// Closed polls with fewer rows are copied row by row instead of archived.
@@ -38,6 +41,7 @@ impl Default for MigrationSettings {
             seal_max_ms: 2_000,
             per_shard_max: 4,
             per_region_max: 16,
+            windows_max: 1_000,
             bytes_per_second: None,
             archive_rows_min: 1,
             approval_above_rows: None,

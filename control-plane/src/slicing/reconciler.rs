@@ -194,6 +194,7 @@ async fn spread_slices(plane: &ControlPlane, id: &TenantId, slicing: &Slicing) -
             sync: false,
             max_pause_ms: None,
             passed_over: Vec::new(),
+            now: false,
             dry_run: false,
         };
         if let Err(error) = begin::begin(plane, &intent, id, &new).await {

@@ -9,8 +9,8 @@ use ballast_domain::moving::MigrationId;
 use ballast_domain::placement::{PlacementFleet, PlacementSubject, decide};
 use ballast_domain::registry::CommitError;
 use ballast_domain::slicing::{SliceLayout, Slicing};
-use ballast_domain::tenant::{Tenant, TenantStatus};
-use ballast_domain::{Error, Result, ShardId, TenantId};
+use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
+use ballast_domain::{Error, PollId, Result, ShardId, TenantId};
 use ballast_migration_engine::protocol::recut::{self, RecutError};
 use serde::{Deserialize, Serialize};
 
@@ -18,12 +18,15 @@ use super::reconciler::{find_open_migration, run_cuts};
 use crate::change::commit_failed;
 use crate::intent::Intent;
 use crate::migrations::begin::new_migration_id;
+use crate::migrations::migration_backends;
 use crate::plane::ControlPlane;
 use crate::registry::typed::{self, Versioned};
 use crate::tenants;
 
 /// Retries after a concurrent change.
 const ATTEMPTS: usize = 16;
+/// The share of a slice's votes from which a poll is named in the plan of a split.
+const WHOLE_SHARE: f64 = 0.5;
 
 /// A request to split a tenant.
 #[derive(Debug, Clone, Deserialize, utoipa::ToSchema)]
@@ -112,6 +115,26 @@ pub struct SlicingPlan {
     pub cuts: Vec<PlannedCut>,
     /// Migrations that would begin afterwards.
     pub moves: Vec<PlannedMove>,
+    /// Polls that have most of the votes of a slice that would be split. A poll stays in
+    /// one slice, so splitting does not spread it.
+    pub whole_polls: Vec<WholePoll>,
+}
+
+/// A poll that has most of the votes of a slice.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, utoipa::ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WholePoll {
+    /// The slice that would be split.
+    pub slice: u32,
+    /// The poll.
+    #[serde(rename = "pollID")]
+    pub poll_id: PollId,
+    /// Its share of the slice's votes.
+    pub share: f64,
+    /// The slice's heat now, if it is measured. About this share of it stays in one of
+    /// the new slices.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub heat: Option<f64>,
 }
 
 /// A cut that would be made in place.
@@ -148,7 +171,53 @@ pub async fn plan(
     wanted: SlicingRequest,
 ) -> Result<SlicingPlan> {
     let tenant = tenants::get(plane, id).await?;
-    check_request(plane, &tenant.value, wanted).await
+    let mut plan = check_request(plane, &tenant.value, wanted).await?;
+    if matches!(wanted, SlicingRequest::Split { .. }) {
+        for cut in &plan.cuts {
+            for parent in &cut.parents {
+                let whole = find_whole_poll(plane, id, *parent, &cut.shard_id).await?;
+                plan.whole_polls.extend(whole);
+            }
+        }
+    }
+    Ok(plan)
+}
+
+/// The poll with most of a slice's votes, if one has. `None` also if the shard cannot
+/// say.
+async fn find_whole_poll(
+    plane: &ControlPlane,
+    id: &TenantId,
+    slice: u32,
+    shard: &ShardId,
+) -> Result<Option<WholePoll>> {
+    let slice_id = SliceId {
+        tenant_id: id.clone(),
+        slice,
+    };
+    let Ok(source) = migration_backends(plane)?.shards.shard(shard) else {
+        return Ok(None);
+    };
+    let Ok(digests) = source.digests(&slice_id).await else {
+        return Ok(None);
+    };
+    // Each poll has one row of its own.
+    let votes = |rows: u64| rows.saturating_sub(1);
+    let all: u64 = digests.iter().map(|(_, digest)| votes(digest.rows)).sum();
+    let most = digests.iter().max_by_key(|(_, digest)| digest.rows);
+    let Some((poll, digest)) = most.filter(|_| all > 0) else {
+        return Ok(None);
+    };
+    let share = votes(digest.rows) as f64 / all as f64;
+    let heat = plane
+        .load_monitor()
+        .and_then(|load| load.slice_heat(shard, &slice_id));
+    Ok((share >= WHOLE_SHARE).then_some(WholePoll {
+        slice,
+        poll_id: *poll,
+        share,
+        heat,
+    }))
 }
 
 /// Records a split or merge, and runs it for as long as nothing blocks it.
@@ -252,6 +321,7 @@ async fn check_request(
         into,
         cuts: planned.cuts,
         moves,
+        whole_polls: Vec::new(),
     })
 }
 

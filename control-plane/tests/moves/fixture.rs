@@ -277,6 +277,7 @@ impl TestFleet {
             sync: false,
             max_pause_ms: None,
             passed_over: Vec::new(),
+            now: false,
             dry_run: false,
         }
     }

@@ -1,6 +1,6 @@
 //! Migrations that are stuck: they say why, keep what they must, and block no others.
 
-use ballast_control_plane::drains::rebalance;
+use ballast_control_plane::drains::{MigrationOptions, rebalance};
 use ballast_control_plane::intent::Intent;
 use ballast_control_plane::migrations::begin::begin;
 use ballast_control_plane::migrations::commands::MigrationCommand;
@@ -134,7 +134,10 @@ async fn freshly_placed_slices_are_never_moved() {
     let fleet = TestFleet::new().await;
     for number in 0..40 {
         tenant(&fleet, &format!("tenant-{number}")).await;
-        let plan = rebalance::show(&fleet.plane).await.unwrap().plan;
+        let plan = rebalance::show(&fleet.plane, &MigrationOptions::default())
+            .await
+            .unwrap()
+            .plan;
         assert_eq!(plan.totals.moves, 0, "{plan}");
     }
 }

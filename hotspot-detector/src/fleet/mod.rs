@@ -155,6 +155,7 @@ impl Generator {
             },
             pin: None,
             dial: self.dial(n),
+            in_scope: true,
             placed_at: self.shape.start,
             passed_over: Vec::new(),
             moving_to: None,

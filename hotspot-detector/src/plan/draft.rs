@@ -72,6 +72,7 @@ pub(super) struct DraftMove {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum MoveBlocker {
     Closed,
+    OutOfScope,
     Moving,
     Dial(Dial),
     Pinned,
@@ -229,6 +230,8 @@ impl<'a> PlanDraft<'a> {
         let slice = &self.fleet.slices[slice as usize];
         if slice.closed {
             Some(MoveBlocker::Closed)
+        } else if !slice.in_scope {
+            Some(MoveBlocker::OutOfScope)
         } else if slice.moving_to.is_some() {
             Some(MoveBlocker::Moving)
         } else if matches!(slice.dial, Dial::Pause | Dial::Stop) {

@@ -107,6 +107,8 @@ pub struct PlanSlice {
     /// Which automatic actions its tenant allows.
     #[serde(default)]
     pub dial: Dial,
+    /// Whether the plan may move it; a plan may be for some shards only.
+    pub in_scope: bool,
     /// When it was placed or last moved.
     pub placed_at: Timestamp,
     /// Shards that it passed over when it was placed.

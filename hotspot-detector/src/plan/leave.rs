@@ -26,7 +26,7 @@ pub(super) fn required_moves(draft: &mut PlanDraft<'_>) -> Vec<RequiredMove> {
     let mut found = Vec::new();
     for (slice, id) in fleet.slices.iter().zip(0u32..) {
         let at = draft.at[id as usize];
-        if at == NO_SHARD || slice.closed {
+        if at == NO_SHARD || slice.closed || !slice.in_scope {
             continue;
         }
         let pinned = slice

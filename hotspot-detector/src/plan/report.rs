@@ -209,6 +209,9 @@ pub struct ShardEffect {
     pub before: ShardFill,
     /// Its load after the last migration.
     pub after: ShardFill,
+    /// Its capacity.
+    #[serde(default)]
+    pub capacity: Resources,
     /// The limit, as a share of its capacity.
     pub limit: f64,
     /// The goal, as a share of its capacity.
@@ -297,6 +300,11 @@ pub enum NoReliefReason {
     /// Slices are pinned to it.
     Pinned {
         /// How many.
+        slices: usize,
+    },
+    /// The plan is for other shards only.
+    OutOfScope {
+        /// How many slices the shard has.
         slices: usize,
     },
     /// Their tenants' dial forbids it.

@@ -267,6 +267,10 @@ fn why_not(why: &NoReliefReason) -> String {
         NoReliefReason::Pinned { slices } => {
             format!("{} pinned to it. Unpin some.", slices_are(*slices))
         }
+        NoReliefReason::OutOfScope { slices } => format!(
+            "this plan is for other shards; {} not considered. Plan for all: ballast rebalance.",
+            slices_were(*slices)
+        ),
         NoReliefReason::Dialled { slices } => format!(
             "{} excluded by the tenant's dial (essential, pause or stop). Set it to active.",
             slices_are(*slices)

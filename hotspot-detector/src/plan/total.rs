@@ -23,6 +23,7 @@ pub(super) fn shards(draft: &PlanDraft<'_>) -> Vec<ShardEffect> {
                 shard_id: shard.id().clone(),
                 before: filling(draft, at, &place.before),
                 after: filling(draft, at, &place.load),
+                capacity: shard.capacity,
                 limit: shard.limit,
                 goal: shard.goal,
             }

@@ -87,6 +87,7 @@ struct ReasonTally {
     helps: bool,
     no_room: usize,
     pinned: usize,
+    out_of_scope: usize,
     dialled: usize,
     moving: usize,
     arriving: usize,
@@ -139,6 +140,7 @@ impl ReasonTally {
             Some(MoveBlocker::Closed) => self.closed += 1,
             Some(MoveBlocker::Moving) => self.moving += 1,
             Some(MoveBlocker::Pinned) => self.pinned += 1,
+            Some(MoveBlocker::OutOfScope) => self.out_of_scope += 1,
             Some(MoveBlocker::Dial(_)) => self.dialled += 1,
             Some(MoveBlocker::Settling(until)) => self.settling = sooner(self.settling, until),
             Some(MoveBlocker::Frozen(until)) => self.frozen = sooner(self.frozen, until),
@@ -161,6 +163,7 @@ impl ReasonTally {
             helps,
             no_room,
             pinned,
+            out_of_scope,
             dialled,
             moving,
             arriving,
@@ -179,6 +182,12 @@ impl ReasonTally {
         many(moving, NoReliefReason::Moving { slices: moving });
         many(arriving, NoReliefReason::Arriving { slices: arriving });
         many(pinned, NoReliefReason::Pinned { slices: pinned });
+        many(
+            out_of_scope,
+            NoReliefReason::OutOfScope {
+                slices: out_of_scope,
+            },
+        );
         many(dialled, NoReliefReason::Dialled { slices: dialled });
         many(closed, NoReliefReason::Closed { slices: closed });
         why.extend(

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use ballast_domain::clock::Timestamp;
 use ballast_domain::id::ShardId;
 
-use crate::plan::Plan;
+use crate::plan::{Plan, ShardEffect};
 use crate::resources::{Dimension, Resources};
 
 /// The measured outcome of a plan.
@@ -39,7 +39,8 @@ pub struct ShardOutcome {
     pub predicted: Resources,
     /// The measured load.
     pub measured: Resources,
-    /// The relative error per dimension; dimensions with a predicted load of 0 are left out.
+    /// The error per dimension, relative to what was predicted or to a hundredth of the
+    /// capacity, whichever is more; dimensions with less than that in both are left out.
     pub errors: BTreeMap<Dimension, f64>,
 }
 
@@ -52,7 +53,7 @@ impl PlanOutcome {
             .iter()
             .filter_map(|shard| {
                 let is = measured.get(&shard.shard_id)?;
-                Some(compared(&shard.shard_id, &shard.after.load, is))
+                Some(compared(shard, is))
             })
             .collect();
         let errors = || shards.iter().flat_map(|shard| shard.errors.values());
@@ -67,16 +68,19 @@ impl PlanOutcome {
     }
 }
 
-fn compared(shard_id: &ShardId, predicted: &Resources, measured: &Resources) -> ShardOutcome {
-    let errors = Dimension::ALL
-        .into_iter()
-        .filter(|dimension| predicted[*dimension] > 0.0)
-        .map(|dimension| {
-            let said = predicted[dimension];
-            (dimension, (measured[dimension] - said) / said)
-        });
+/// The share of a capacity below which a load is next to nothing.
+const NEGLIGIBLE: f64 = 0.01;
+
+fn compared(shard: &ShardEffect, measured: &Resources) -> ShardOutcome {
+    let predicted = &shard.after.load;
+    let errors = Dimension::ALL.into_iter().filter_map(|dimension| {
+        let (said, is) = (predicted[dimension], measured[dimension]);
+        let least = shard.capacity[dimension] * NEGLIGIBLE;
+        let is_negligible = said.max(is) < least || said.max(least) <= 0.0;
+        (!is_negligible).then(|| (dimension, (is - said) / said.max(least)))
+    });
     ShardOutcome {
-        shard_id: shard_id.clone(),
+        shard_id: shard.shard_id.clone(),
         predicted: *predicted,
         measured: *measured,
         errors: errors.collect(),

@@ -237,6 +237,7 @@ fn place_slices(end: &RecordEnd, peaks: &BTreeMap<ShardId, BusiestWindow>) -> Ve
             zones: Vec::new(),
             pin: None,
             dial: Dial::Active,
+            in_scope: true,
             placed_at: Timestamp::from_unix_ms(0),
             passed_over: Vec::new(),
             moving_to: None,

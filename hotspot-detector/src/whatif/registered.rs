@@ -98,6 +98,7 @@ mod tests {
             zones: Vec::new(),
             pin: None,
             dial: Dial::Active,
+            in_scope: true,
             placed_at: Timestamp::from_unix_ms(0),
             passed_over: Vec::new(),
             moving_to: None,

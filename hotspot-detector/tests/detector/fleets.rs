@@ -63,6 +63,7 @@ pub(crate) fn slice(name: &str, on: usize, demand: Resources) -> PlanSlice {
         zones: Vec::new(),
         pin: None,
         dial: Dial::Active,
+        in_scope: true,
         placed_at: NOW.plus_seconds(-900_000),
         passed_over: Vec::new(),
         moving_to: None,

@@ -132,6 +132,28 @@ fn stricter_limits_find_overloaded_shards() {
     assert_eq!(refused.to_string(), "there is no shard shard-77");
 }
 
+/// A few bytes instead of hardly any are no error of 2,168 %.
+#[test]
+fn next_to_nothing_is_not_compared() {
+    let now = four_shards();
+    let drain = FleetChange::Drain {
+        shard_id: shard_id(2),
+    };
+    let mut made = simulate_changes(&now, &PlanTerms::default(), &[drain])
+        .unwrap()
+        .plan;
+    made.shards.retain(|shard| shard.shard_id == shard_id(0));
+    made.shards[0].after.load.storage = 0.01;
+    let mut load = made.shards[0].after.load;
+    load.storage = 0.2268;
+    let outcome = |load| PlanOutcome::compare(&made, &BTreeMap::from([(shard_id(0), load)]), NOW);
+    assert_eq!(outcome(load).worst_error, Some(0.0));
+    // What was not predicted at all, and is there, is compared with a hundredth of the capacity.
+    load.storage = 3.0;
+    let error = outcome(load).worst_error.unwrap();
+    assert!((error - 2.99).abs() < 1e-9, "{error}");
+}
+
 #[test]
 fn predictions_are_compared_with_measurements() {
     let now = four_shards();

@@ -42,7 +42,7 @@ impl Default for EngineSettings {
         Self {
             worker: "engine".to_owned(),
             held_max: 4_096,
-            tasks_max: 1_024,
+            tasks_max: 2_048,
             lease_ms: 30_000,
             poll_ms: 1_000,
             park_after_ms: 1_000,
