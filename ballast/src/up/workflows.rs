@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_control_plane::drains::tasks::with_drains;
-use ballast_control_plane::hotspots::tasks::with_plans;
+use ballast_control_plane::drains::tasks::register_drain_tasks;
+use ballast_control_plane::hotspots::tasks::register_plan_tasks;
 use ballast_control_plane::migrations::slice_records::SliceRecords;
 use ballast_control_plane::migrations::{MigrationBackends, MigrationRecords};
 use ballast_control_plane::workflows::{definitions, tasks};
@@ -61,9 +61,9 @@ impl WorkflowRuntime {
             archives: Arc::clone(&reach.archives),
             signer: certificate_key::open_certificate_signer(data_dir, &SystemEntropy)?,
         });
-        let registry = tasks::with_common(HandlerRegistry::new());
-        let registry = with_drains(steps(plane, reach).register(registry), plane);
-        let registry = with_plans(registry, plane);
+        let registry = tasks::register_common_tasks(HandlerRegistry::new());
+        let registry = register_drain_tasks(steps(plane, reach).register(registry), plane);
+        let registry = register_plan_tasks(registry, plane);
         let settings = EngineSettings {
             worker: "up".to_owned(),
             tasks_max: config.tasks_max,

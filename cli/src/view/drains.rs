@@ -7,7 +7,7 @@ use super::certificate::format_milliseconds;
 use crate::output::Screen;
 use crate::table::{Table, count_noun, format_number, sanitize};
 
-/// Fetches the drain of a shard.
+/// The drain of a shard, as the server answers.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DrainBody {
@@ -102,13 +102,13 @@ fn summarize_plan(plan: &DrainPlan) -> String {
         format_number(price.pause_ms)
     );
     if plan.stuck_total > 0 {
-        text.push_str(&format!("; {} stay", format_number(plan.stuck_total)));
+        let stuck = format_number(plan.stuck_total);
+        text.push_str(&format!("; {stuck} {}", stay(plan.stuck_total)));
     }
     if plan.moving_total > 0 {
-        text.push_str(&format!(
-            "; {} moving already",
-            format_number(plan.moving_total)
-        ));
+        let verb = if plan.moving_total == 1 { "is" } else { "are" };
+        let moving = format_number(plan.moving_total);
+        text.push_str(&format!("; {moving} {verb} moving already"));
     }
     text
 }
@@ -117,6 +117,11 @@ fn summarize_plan(plan: &DrainPlan) -> String {
 fn count_slices(plan: &DrainPlan, count: u64) -> String {
     let is_split = plan.slices.iter().any(|planned| planned.slice > 0);
     count_noun(count, if is_split { "slice" } else { "tenant" })
+}
+
+/// The verb of `1 tenant stays`, `2 tenants stay`.
+fn stay(count: u64) -> &'static str {
+    if count == 1 { "stays" } else { "stay" }
 }
 
 fn describe_plan(screen: &Screen, headline: &str, plan: &DrainPlan) -> String {
@@ -132,7 +137,7 @@ fn describe_plan(screen: &Screen, headline: &str, plan: &DrainPlan) -> String {
 pub(crate) fn describe_drain_plan(screen: &Screen, drain: &DrainBody) -> String {
     if drain.slices_left == 0 && drain.leaving == 0 {
         let shard = sanitize(&drain.shard_id);
-        return format!("{shard} is empty: --yes only stops it from accepting slices");
+        return format!("{shard} is empty: --yes only stops it from accepting tenants");
     }
     let headline = format!("plan to drain {}:", drain.shard_id);
     describe_plan(screen, &headline, &drain.plan)
@@ -151,7 +156,7 @@ pub(crate) fn describe_draining(_: &Screen, drain: &DrainBody) -> String {
 pub(crate) fn describe_progress(drain: &DrainBody) -> String {
     // Copies of running migrations count as slices, too.
     let left = count_slices(&drain.plan, drain.slices_left);
-    let kept = count_slices(&drain.plan, drain.slices_left.saturating_sub(drain.leaving));
+    let kept = describe_kept(drain);
     let leaving = match drain.leaving {
         1 => "1 migration is running".to_owned(),
         moves => format!("{} migrations are running", format_number(moves)),
@@ -166,10 +171,17 @@ pub(crate) fn describe_progress(drain: &DrainBody) -> String {
             "empty: it can be removed".to_owned()
         }
         "running" => format!("{left} left, copies included{stuck}, {leaving}"),
-        "stopping" => format!("cancelled: {kept} stay, {leaving}"),
+        "stopping" => format!("cancelled: {kept}, {leaving}"),
         "idle" => format!("{left} left{stuck}, not moving: run ballast shard drain --yes"),
         _ => format!("{left}, no drain is running"),
     }
+}
+
+/// What a cancelled drain leaves on the shard: `11 slices stay`.
+fn describe_kept(drain: &DrainBody) -> String {
+    // Copies of running migrations count as slices.
+    let kept = drain.slices_left.saturating_sub(drain.leaving);
+    format!("{} {}", count_slices(&drain.plan, kept), stay(kept))
 }
 
 /// Describes a cancel without a drain.
@@ -190,19 +202,17 @@ pub(crate) fn describe_cancelled(_: &Screen, drain: &DrainBody) -> String {
             }
         ),
     };
-    // Copies of running migrations count as slices.
-    let kept = drain.slices_left.saturating_sub(drain.leaving);
     format!(
-        "{} accepts slices again; {} stay, {under_way}",
+        "{} accepts tenants again; {}, {under_way}",
         sanitize(&drain.shard_id),
-        count_slices(&drain.plan, kept)
+        describe_kept(drain)
     )
 }
 
 /// The plan of a rebalance.
 pub(crate) fn describe_rebalance_plan(screen: &Screen, body: &RebalanceBody) -> String {
     let headline = match (&body.plan_id, body.moves()) {
-        (Some(id), _) => format!("{id} is running; remaining moves:"),
+        (Some(id), _) => format!("{id} is running; remaining migrations:"),
         (None, 0) => {
             "every shard is within its limits and every tenant is placed as well as possible:"
                 .to_owned()
@@ -219,7 +229,11 @@ pub(crate) fn describe_rebalance_plan(screen: &Screen, body: &RebalanceBody) -> 
 /// Describes a started rebalance.
 pub(crate) fn describe_rebalancing(_: &Screen, body: &RebalanceBody) -> String {
     match &body.plan_id {
-        Some(id) => format!("{} runs {}", sanitize(id), count_noun(body.moves(), "move")),
+        Some(id) => format!(
+            "{} runs {}",
+            sanitize(id),
+            count_noun(body.moves(), "migration")
+        ),
         None => "nothing to move".to_owned(),
     }
 }

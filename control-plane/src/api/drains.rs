@@ -44,7 +44,7 @@ pub(super) async fn begin(
     Ok((StatusCode::ACCEPTED, Json(body)).into_response())
 }
 
-/// Cancel a drain: the shard accepts slices again, and no further migrations
+/// Cancel a drain: the shard accepts tenants again, and no further migrations
 /// begin. Running ones continue to their end.
 #[utoipa::path(post, path = "/shards/{shardID}/drain/cancel", tag = "shards",
     params(("shardID" = ShardId, Path), Reason), responses((status = 200, body = DrainBody)))]

@@ -163,8 +163,8 @@ fn unattributed_load(shard: &ShardId, used: &Resources, slices: &[plan::PlanSlic
     }
 }
 
-/// The planner's terms.
-pub fn plan_terms(plane: &ControlPlane) -> PlanTerms {
+/// Creates the planner's terms from the settings.
+pub fn create_plan_terms(plane: &ControlPlane) -> PlanTerms {
     let settings = plane.settings();
     let (moves, hotspots) = (&settings.moves, &settings.hotspots);
     let usual = MigrationPace::default();

@@ -14,10 +14,10 @@ use ballast_web::problem::malformed;
 use serde::{Deserialize, Serialize};
 
 use super::cast_one;
-use crate::admit::{Access, Authorized, ToVote};
+use crate::admit::{Access, Authorized, VoteAccess};
 use crate::openapi::{IdempotencyHeader, IfMatchHeader, VoterHeader};
 use crate::request::{ItemPath, if_match, read, utf8_header, vote_request_id};
-use crate::request_summary::Answered;
+use crate::request_summary::SummarizedResponse;
 use crate::{RouterError, RouterState};
 
 /// The voter, in the body.
@@ -70,11 +70,11 @@ pub(crate) enum VoteOutcome {
     request_body = Option<VoterBody>, responses((status = 200, body = VoteResponse,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn vote(
-    Authorized { access, path, .. }: Authorized<ToVote, ItemPath>,
+    Authorized { access, path, .. }: Authorized<VoteAccess, ItemPath>,
     State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     handle_vote(&state, access, VoteChoice::For, path, headers, body).await
 }
 
@@ -85,11 +85,11 @@ pub(crate) async fn vote(
     request_body = Option<VoterBody>, responses((status = 200, body = VoteResponse,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn vote_by_post(
-    Authorized { access, path, .. }: Authorized<ToVote, ItemPath>,
+    Authorized { access, path, .. }: Authorized<VoteAccess, ItemPath>,
     State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     handle_vote(&state, access, VoteChoice::For, path, headers, body).await
 }
 
@@ -100,11 +100,11 @@ pub(crate) async fn vote_by_post(
     request_body = Option<VoterBody>, responses((status = 200, body = VoteResponse,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn withdraw(
-    Authorized { access, path, .. }: Authorized<ToVote, ItemPath>,
+    Authorized { access, path, .. }: Authorized<VoteAccess, ItemPath>,
     State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     handle_vote(&state, access, VoteChoice::Withdraw, path, headers, body).await
 }
 
@@ -116,7 +116,7 @@ pub(crate) async fn handle_vote(
     path: ItemPath,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     let outcome = cast_vote(state, &mut access, choice, path, &headers, body).await;
     access.answer(outcome)
 }
