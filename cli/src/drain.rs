@@ -59,7 +59,7 @@ pub(crate) struct DrainArgs {
     id: String,
     #[command(flatten)]
     options: BulkMoveArgs,
-    /// Cancel the drain: the shard accepts slices again; running migrations finish
+    /// Cancel the drain: the shard accepts tenants again; running migrations finish
     #[arg(long, conflicts_with_all = ["yes", "concurrency", "window", "now"])]
     cancel: bool,
 }

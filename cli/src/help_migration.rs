@@ -51,7 +51,7 @@ Refused before the cutover; use cancel then.
 
 --accept-loss is for a target that is lost for good: the slice moves back without it,
 with everything that was streamed back until then, and the certificate records what
-was given up. It is refused while the target answers. The target's copy is kept.
+is lost. It is refused while the target answers. The target's copy is kept.
 
 Examples:
   ballast migration reverse mv-1k6tq8zr4-0a1bc --reason 'latency doubled'
@@ -63,7 +63,7 @@ Examples:
   ballast migration complete mv-1k6tq8zr4-0a1bc
   ballast migration complete mv-1k6tq8zr4-0a1bc --without-source --reason 'its disk is dead'";
 pub(crate) const MIGRATION_DISCARD: &str = "\
-Removes the only copy of the votes that were given up, as soon as its shard answers.
+Removes the abandoned copy, the only one of the lost votes, as soon as its shard answers.
 The tenant can then move there again. Needs an admin token.
 
 Examples:

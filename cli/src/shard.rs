@@ -164,7 +164,7 @@ pub(crate) struct ShardPatchArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum ShardStateArg {
-    /// Serves and accepts new slices
+    /// Serves and accepts new tenants
     Active,
     /// Serves its slices, accepts none, is being emptied
     Draining,

@@ -8,6 +8,7 @@ use ballast_domain::error::{ErrorCode, suggest_nearest};
 use ballast_domain::migration::open_migrations_tally;
 use ballast_domain::registry::{CommitError, Precondition, RecordKind, pins_tally, slices_tally};
 use ballast_domain::shard::{Pressure, Shard, ShardState};
+use ballast_domain::text::count_noun;
 use ballast_domain::{Error, RegionId, Result, ShardId, ZoneId};
 use serde::{Deserialize, Serialize};
 
@@ -305,12 +306,13 @@ pub async fn remove(
         };
         let slices = count_slices(plane, id).await?;
         if slices > 0 {
-            let detail = format!("shard {id} still holds {slices} slices");
+            let detail = format!("shard {id} still holds {}", count_noun(slices, "slice"));
             return Err(Error::new(ErrorCode::ShardNotEmpty, detail));
         }
         let pins = read_tally(plane, pins_tally(id.as_str())).await?;
         if pins > 0 {
-            let detail = format!("{pins} tenants are pinned to shard {id}");
+            let verb = if pins == 1 { "is" } else { "are" };
+            let detail = format!("{} {verb} pinned to shard {id}", count_noun(pins, "tenant"));
             return Err(Error::new(ErrorCode::ShardNotEmpty, detail)
                 .with_next_step("Remove the pins first (placement unpin)."));
         }
@@ -319,7 +321,9 @@ pub async fn remove(
             .tallies(RecordKind::Migration, &open_migrations_tally(id))
             .await?;
         if let Some(moves) = open.get(&open_migrations_tally(id)) {
-            let detail = format!("{moves} migrations from or to shard {id} are still running");
+            let verb = if *moves == 1 { "is" } else { "are" };
+            let moves = count_noun(*moves, "migration");
+            let detail = format!("{moves} from or to shard {id} {verb} still running");
             return Err(Error::new(ErrorCode::ShardNotEmpty, detail).with_next_step(
                 "Wait for them, or end their windows (migration list, complete).",
             ));

@@ -8,6 +8,7 @@ use crate::id::{ShardId, TenantId};
 use crate::migration::MigrationStatus;
 use crate::moving::MigrationId;
 use crate::tenant::Epoch;
+use crate::text::count_noun;
 
 /// The version of the certificate format.
 pub const VERSION: u32 = 1;
@@ -113,9 +114,9 @@ pub struct VoteProof {
     pub sealed_position: Option<u64>,
 }
 
-/// What was given up when a slice was taken back from an owner that was away for
-/// good: all that this shard took and that had not been streamed back. Nothing
-/// that was acknowledged if both sides had to have it ([`AcceptedLoss::synced`]).
+/// The loss when an owner that was unavailable for good was abandoned: all that this
+/// shard took and that had not been streamed back. Nothing that was acknowledged if both
+/// sides had to have it ([`AcceptedLoss::synced`]).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[schema(as = GivenUp)]
@@ -136,8 +137,8 @@ pub struct AcceptedLoss {
     /// at lower epochs only.
     pub epoch: Epoch,
     /// The position up to which the unavailable shard's changes are present; later ones are
-    /// given up. Unknown if nothing was streamed back: then all changes since the cutover
-    /// are given up.
+    /// lost. Unknown if nothing was streamed back: then all changes since the cutover are
+    /// lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after_position: Option<u64>,
     /// Everything acknowledged before this moment is present.
@@ -167,12 +168,13 @@ impl AcceptedLoss {
         };
         if self.synced {
             return format!(
-                "{shard} was left behind at {until}; every vote that was acknowledged was on both sides"
+                "{shard} was abandoned at {until}; every acknowledged vote was on both sides"
             );
         }
         let who = &self.actor.name;
         format!(
-            "what {shard} took between {after}{position} and {until} was given up, accepted by {who}"
+            "{shard} was abandoned at {until}; what it took after {after}{position} is lost, \
+             accepted by {who}"
         )
     }
 }
@@ -209,13 +211,14 @@ impl Certificate {
             let Some(votes) = proved else { continue };
             let (acknowledged, present) = (votes.acknowledged, votes.present);
             if acknowledged != present {
+                let rows = count_noun(acknowledged, "row");
                 return Some(format!(
-                    "{from} had acknowledged {acknowledged} rows, {present} were found on {to}"
+                    "{from} had acknowledged {rows}; on {to} there were {present}"
                 ));
             }
             if votes.duplicates > 0 {
-                let twice = votes.duplicates;
-                return Some(format!("{twice} rows were found on {to} more than once"));
+                let twice = count_noun(votes.duplicates, "row");
+                return Some(format!("found {twice} on {to} more than once"));
             }
             if votes.source_digest != votes.target_digest {
                 return Some(format!("what {from} and {to} held differed"));
@@ -234,8 +237,9 @@ impl Certificate {
             }
         }
         (self.stragglers > 0).then(|| {
-            let (seen, from, to) = (self.stragglers, &self.from, &self.to);
-            format!("{seen} times a vote was read on {from} that {to} lacked")
+            let (from, to) = (&self.from, &self.to);
+            let seen = count_noun(self.stragglers, "time");
+            format!("{seen} a vote was read on {from} that {to} lacked")
         })
     }
 

@@ -35,6 +35,7 @@ pub mod shard;
 pub mod sketch;
 pub mod slicing;
 pub mod tenant;
+pub mod text;
 pub mod token;
 
 pub use actor::Actor;

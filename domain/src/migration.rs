@@ -84,7 +84,7 @@ pub struct Migration {
     /// migration ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left: Option<LeftoverCopy>,
-    /// The state of the copy that was given up or left over.
+    /// The state of the leftover copy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_behind: Option<LeftoverState>,
     /// How it ended.
@@ -157,10 +157,10 @@ pub struct MigrationRequests {
     /// End the window now.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub complete: Option<OperatorRequest>,
-    /// Give up what only the target has, if the target is unavailable.
+    /// Abandon the target, with what only it has, if it is unavailable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub accept_loss: Option<OperatorRequest>,
-    /// Remove the copy that was given up.
+    /// Remove the copy of the abandoned shard.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub discard: Option<OperatorRequest>,
     /// Cancel a way back that is waiting: the slice stays.
@@ -191,7 +191,7 @@ pub struct LeftoverCopy {
     pub epoch: Epoch,
 }
 
-/// The state of a copy that was given up or left over.
+/// The state of a leftover copy: of an abandoned shard, or of one that was unreachable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = LeftBehind)]
@@ -429,11 +429,11 @@ impl Migration {
         self.findings.push(finding);
     }
 
-    /// The copy that was given up or is left over: its shard and its epoch.
+    /// The leftover copy: its shard and its epoch.
     #[must_use]
     pub fn copy_left(&self) -> Option<(&ShardId, Epoch)> {
-        let given_up = self.given_up.as_ref().map(|lost| (&lost.shard, lost.epoch));
-        given_up.or_else(|| self.left.as_ref().map(|left| (&left.shard, left.epoch)))
+        let abandoned = self.given_up.as_ref().map(|lost| (&lost.shard, lost.epoch));
+        abandoned.or_else(|| self.left.as_ref().map(|left| (&left.shard, left.epoch)))
     }
 
     /// Whether that copy may be removed when its shard answers: it is not needed, or an
@@ -497,8 +497,8 @@ pub fn open_migrations_tally(shard: &ShardId) -> String {
     format!("open:{shard}")
 }
 
-/// The term of migrations with a leftover copy whose shard must still learn that the
-/// copy is given up, or must still remove it.
+/// The term of migrations with a leftover copy whose shard must still learn that it
+/// was abandoned, or must still remove the copy.
 pub const LEFT_OPEN: &str = "left:open";
 
 /// The term of a tenant's migrations that left a copy on this shard which has not been

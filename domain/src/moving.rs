@@ -83,7 +83,7 @@ pub struct ActiveMigration<S = ShardId> {
     /// later one has a higher epoch.
     #[serde(rename = "preparedEpoch")]
     pub prepared: Epoch,
-    /// Whether it gives up the data that only the source has, because the source is
+    /// Whether it abandons the source, with the data that only it has, because it is
     /// permanently unavailable and an operator accepted the loss. The source's copy is
     /// never removed.
     #[serde(default, skip_serializing_if = "is_not")]
@@ -151,6 +151,20 @@ pub enum MigrationPhase {
     Window,
     /// The source's copy is being removed: there is no way back.
     Cleaning,
+}
+
+impl MigrationPhase {
+    /// Its name, for messages.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Copying => "copying",
+            Self::Sealing { .. } => "sealing",
+            Self::Aborting => "aborting",
+            Self::Window => "window",
+            Self::Cleaning => "cleaning",
+        }
+    }
 }
 
 /// How a migration ended.

@@ -85,6 +85,17 @@ pub struct Slicing {
     pub recut: Option<Recut>,
 }
 
+impl Slicing {
+    /// Whether a tenant that has this many slices now is being merged, not split.
+    #[must_use]
+    pub fn is_merge(&self, slices: usize) -> bool {
+        match &self.recut {
+            Some(recut) => recut.parents.len() > recut.children.len(),
+            None => slices > self.into as usize || self.into == 1,
+        }
+    }
+}
+
 /// How a slicing ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, utoipa::ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -250,6 +261,32 @@ pub fn equal_cuts(into: u32) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_running_merge_is_no_split() {
+        let slicing = |into: u32, recut: serde_json::Value| {
+            let body = serde_json::json!({
+                "into": into, "actor": {"type": "ballast", "name": "a"},
+                "askedAt": "2026-11-16T09:00:00Z", "recut": recut,
+            });
+            serde_json::from_value::<Slicing>(body).unwrap()
+        };
+        let none = serde_json::Value::Null;
+        assert!(!slicing(4, none.clone()).is_merge(1));
+        assert!(slicing(2, none.clone()).is_merge(4));
+        assert!(slicing(1, none).is_merge(1));
+        // The last recut has replaced the parents already.
+        let recut = |parents: &[u32], children: &[u32]| {
+            let children: Vec<_> = children
+                .iter()
+                .map(|slice| serde_json::json!({"slice": slice, "hashFrom": 0, "hashTo": 1}))
+                .collect();
+            serde_json::json!({"recutID": "rc-1", "shardID": "shard-1", "epoch": 2,
+                "parents": parents, "children": children, "phase": "cut"})
+        };
+        assert!(slicing(2, recut(&[3, 4], &[5])).is_merge(2));
+        assert!(!slicing(2, recut(&[0], &[1, 2])).is_merge(2));
+    }
 
     #[test]
     fn equal_ranges_cover_every_poll_once() {

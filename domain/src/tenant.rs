@@ -323,7 +323,7 @@ impl Slice {
     #[must_use]
     pub fn also_on(&self) -> Option<&ShardId> {
         let moving = self.moving.as_ref()?;
-        // A copy that was given up is not read.
+        // An abandoned copy is not read.
         (moving.phase == MigrationPhase::Window && !moving.gives_up).then_some(&moving.from)
     }
 }
@@ -350,6 +350,18 @@ pub struct SliceId {
     pub tenant_id: TenantId,
     /// The slice's number within the tenant.
     pub slice: u32,
+}
+
+impl SliceId {
+    /// How people know it: by the tenant alone, unless the tenant was ever split. Only a
+    /// tenant that was never split has a slice 0, because numbers are not reused.
+    #[must_use]
+    pub fn label(&self) -> String {
+        match self.slice {
+            0 => self.tenant_id.to_string(),
+            _ => self.to_string(),
+        }
+    }
 }
 
 impl fmt::Display for SliceId {

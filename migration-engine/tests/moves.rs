@@ -13,7 +13,8 @@ use ballast_domain::tenant::Epoch;
 use ballast_migration_engine::ports::RouteStore;
 use ballast_migration_engine::protocol::route;
 use ballast_migration_engine::worker::{
-    MigrationClaimError, MigrationError, MigrationProgress, WorkGoal, WorkOutcome, claim_slice,
+    AbandonOutcome, MigrationClaimError, MigrationError, MigrationProgress, WorkGoal, WorkOutcome,
+    claim_slice,
 };
 use ballast_vote_shard::VoteShard;
 use ballast_vote_shard::shard::{Fence, Holding, MigrationToken};
@@ -234,6 +235,35 @@ async fn a_late_worker_is_refused() {
     assert_eq!(reached.unwrap(), WorkOutcome::GoalReached);
     let fence = world.shard(SOURCE).fence(&slice()).await.unwrap().unwrap();
     assert_eq!(fence.holding, Holding::Retired);
+}
+
+/// A caller that takes the slice for freed must not be wrong: the migration would end
+/// while the record still names it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_abandoned_slice_that_cannot_be_freed_is_an_error() {
+    let world = TwoShardWorld::start().await;
+    world.claim("m1", TARGET).await.unwrap();
+    world.work("m1", 1, WorkGoal::CutOver).await.unwrap();
+    world.set_away(Some(TARGET));
+    let (worker, job) = (world.worker(), world.job("m1", 1));
+    let taken_back = worker.take_back_without_owner(&job, true).await.unwrap();
+    assert!(matches!(taken_back, AbandonOutcome::Abandoned { .. }));
+    world.set_contended(true);
+    let refused = worker.release_abandoned(&job).await.unwrap_err();
+    assert_eq!(refused.to_string(), "free the slice's record");
+    let is_freed = async || {
+        world
+            .worker()
+            .read_route(&slice())
+            .await
+            .unwrap()
+            .moving
+            .is_none()
+    };
+    assert!(!is_freed().await);
+    world.set_contended(false);
+    worker.release_abandoned(&job).await.unwrap();
+    assert!(is_freed().await);
 }
 
 async fn fence(world: &TwoShardWorld, name: &str) -> Fence {

@@ -30,7 +30,7 @@ use crate::keyring::{CachedKey, read_key};
 use crate::limits::{LimitExceeded, QueryPermit};
 use crate::load::CallKind;
 use crate::original_request::OriginalRequest;
-use crate::request_summary::{Answered, Caller, RequestSummary};
+use crate::request_summary::{Caller, RequestSummary, SummarizedResponse};
 use crate::{RouterError, RouterState, cors};
 
 /// Who sent a request: its key and tenant. Handlers get it from [`Authorized`]
@@ -58,8 +58,11 @@ impl Access {
     }
 
     /// Answers the request: the response and its summary.
-    pub(crate) fn answer(&mut self, result: Result<impl IntoResponse, RouterError>) -> Answered {
-        Answered {
+    pub(crate) fn answer(
+        &mut self,
+        result: Result<impl IntoResponse, RouterError>,
+    ) -> SummarizedResponse {
+        SummarizedResponse {
             response: result.into_response(),
             summary: std::mem::take(&mut self.summary),
         }
@@ -102,25 +105,25 @@ pub(crate) trait AccessRule {
     const CALL: CallKind = CallKind::Query;
 }
 /// Casting votes.
-pub(crate) struct ToVote;
-impl AccessRule for ToVote {
+pub(crate) struct VoteAccess;
+impl AccessRule for VoteAccess {
     const SCOPE: KeyScope = KeyScope::Vote;
     const CALL: CallKind = CallKind::Vote(None);
 }
 /// Reading polls and results.
-pub(crate) struct ToRead;
-impl AccessRule for ToRead {
+pub(crate) struct ReadAccess;
+impl AccessRule for ReadAccess {
     const SCOPE: KeyScope = KeyScope::Read;
     const IS_QUERY: bool = true;
 }
 /// Creating and closing polls.
-pub(crate) struct ToManage;
-impl AccessRule for ToManage {
+pub(crate) struct ManageAccess;
+impl AccessRule for ManageAccess {
     const SCOPE: KeyScope = KeyScope::Polls;
 }
 /// Reading all data of a poll.
-pub(crate) struct ToExport;
-impl AccessRule for ToExport {
+pub(crate) struct ExportAccess;
+impl AccessRule for ExportAccess {
     const SCOPE: KeyScope = KeyScope::Polls;
     const IS_QUERY: bool = true;
 }
@@ -137,10 +140,13 @@ pub(crate) struct Authorized<D, P = ()> {
 impl<D: AccessRule, P: FromRequestParts<RouterState>> FromRequestParts<RouterState>
     for Authorized<D, P>
 {
-    type Rejection = Answered;
+    type Rejection = SummarizedResponse;
 
     #[allow(clippy::result_large_err, reason = "the error is the response itself")]
-    async fn from_request_parts(parts: &mut Parts, state: &RouterState) -> Result<Self, Answered> {
+    async fn from_request_parts(
+        parts: &mut Parts,
+        state: &RouterState,
+    ) -> Result<Self, SummarizedResponse> {
         let Some(access) = parts.extensions.remove::<Access>() else {
             let error = Error::internal("admit the request", "the path is not behind `admit`");
             return Err(RouterError::from(error).into_response().into());
@@ -160,7 +166,7 @@ impl<D: AccessRule, P: FromRequestParts<RouterState>> FromRequestParts<RouterSta
 impl<D: AccessRule> Authorized<D> {
     /// Checks the rule: the key's scope, its throttle, the tenant's queries.
     #[allow(clippy::result_large_err, reason = "the error is the response itself")]
-    pub(crate) fn new(mut access: Access, state: &RouterState) -> Result<Self, Answered> {
+    pub(crate) fn new(mut access: Access, state: &RouterState) -> Result<Self, SummarizedResponse> {
         match access.check_rule::<D>(state) {
             Ok(()) => Ok(Self {
                 access,
@@ -202,13 +208,13 @@ pub(crate) async fn admit(
     handle_admitted(&state, request, |access, mut request| {
         request.extensions_mut().insert(access);
         let response = next.run(request);
-        async move { Answered::from(response.await) }
+        async move { SummarizedResponse::from(response.await) }
     })
     .await
 }
 
 /// Admits a request or refuses it. `handle` answers an admitted request.
-pub(crate) async fn handle_admitted<F: Future<Output = Answered>>(
+pub(crate) async fn handle_admitted<F: Future<Output = SummarizedResponse>>(
     state: &RouterState,
     request: Request,
     handle: impl FnOnce(Access, Request) -> F,
@@ -234,6 +240,8 @@ pub(crate) async fn handle_admitted<F: Future<Output = Answered>>(
             }
             caller.label(answered)
         }
+        // A page of an origin that the tenant does not allow must not read even the
+        // refusal: without the CORS headers the browser withholds it.
         Err(error) if error.code() == ErrorCode::OriginNotAllowed => {
             return RouterError::from(error).into_response();
         }
@@ -269,7 +277,7 @@ fn hash_key(state: &RouterState, request: &Request) -> Result<CredentialHash> {
     let original = OriginalRequest::from_request(uri, headers);
     let Some(key) = places.find(headers, uri, &original)? else {
         let detail = "there is no API key in the request";
-        let next = format!("Send it in one of: {}.", places.in_words());
+        let next = format!("Send it in one of: {}.", places.describe());
         return Err(Error::new(ErrorCode::BadCredential, detail).with_next_step(next));
     };
     read_key(&key)

@@ -159,7 +159,7 @@ impl DeliveryError {
             Self::Failed(error) => error,
             // Only several polls, or a slice by its number, can span slices.
             Self::SpansSlices => {
-                let detail = "the tenant is being split";
+                let detail = "the tenant is being split or merged";
                 Error::new(ErrorCode::Unavailable, detail).retry_after(1)
             }
         }

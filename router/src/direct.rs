@@ -13,9 +13,9 @@ use ballast_domain::poll::VoteChoice;
 use ballast_domain::{ItemId, PollId};
 
 use crate::RouterState;
-use crate::admit::{Access, Authorized, ToVote, handle_admitted};
+use crate::admit::{Access, Authorized, VoteAccess, handle_admitted};
 use crate::request::ItemPath;
-use crate::request_summary::Answered;
+use crate::request_summary::SummarizedResponse;
 use crate::{resolve, votes};
 
 /// The path of one vote.
@@ -25,14 +25,14 @@ pub const RESOLVE_PATTERN: &str = "/resolve";
 
 /// A request that can be answered directly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Direct {
+pub enum DirectRequest {
     /// A vote for an item of a poll.
     Vote(PollId, ItemId),
     /// Finding the shard of a key.
     Resolve,
 }
 
-impl Direct {
+impl DirectRequest {
     /// Recognises a request, if it can be answered directly.
     pub fn from_request(method: &Method, uri: &Uri) -> Option<Self> {
         let path = uri.path();
@@ -61,10 +61,10 @@ impl Direct {
         state: &RouterState,
         access: Access,
         request: Request<Body>,
-    ) -> Answered {
+    ) -> SummarizedResponse {
         let (head, body) = request.into_parts();
         match self {
-            Self::Vote(poll, item) => match Authorized::<ToVote>::new(access, state) {
+            Self::Vote(poll, item) => match Authorized::<VoteAccess>::new(access, state) {
                 Ok(Authorized { access, .. }) => {
                     let path = ItemPath(poll, item);
                     votes::handle_vote(state, access, VoteChoice::For, path, head.headers, body)
@@ -82,16 +82,22 @@ mod tests {
     use super::*;
     use crate::testing::TestRouter;
 
-    fn direct(method: &str, uri: &str) -> Option<Direct> {
-        Direct::from_request(&method.parse().unwrap(), &uri.parse().unwrap())
+    fn direct(method: &str, uri: &str) -> Option<DirectRequest> {
+        DirectRequest::from_request(&method.parse().unwrap(), &uri.parse().unwrap())
     }
 
     #[test]
     fn only_votes_and_key_lookups_are_direct() {
         let vote = "/polls/poll-01kb5q6s3ww3q0v9d1nqz8t5ma/votes/item-7q0v9d1nqz8t5";
-        assert!(matches!(direct("PATCH", vote), Some(Direct::Vote(..))));
+        assert!(matches!(
+            direct("PATCH", vote),
+            Some(DirectRequest::Vote(..))
+        ));
         assert!(direct("POST", &format!("{vote}?api_key=x")).is_some());
-        assert_eq!(direct("GET", "/resolve?poll=x"), Some(Direct::Resolve));
+        assert_eq!(
+            direct("GET", "/resolve?poll=x"),
+            Some(DirectRequest::Resolve)
+        );
         for (method, uri) in [
             ("DELETE", vote),
             ("OPTIONS", vote),

@@ -119,7 +119,7 @@ impl KeyPlaces {
     }
 
     /// Describes the places, for an error message.
-    pub(crate) fn in_words(&self) -> String {
+    pub(crate) fn describe(&self) -> String {
         let words: Vec<String> = self
             .0
             .iter()

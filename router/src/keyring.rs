@@ -75,12 +75,12 @@ impl Keyring {
             None => self.load(hash, now).await?,
         };
         if !entry.hash.matches(hash) {
-            return Err(unknown());
+            return Err(reject_unknown());
         }
         match entry.status(now) {
             KeyStatus::Active => {}
-            KeyStatus::Expired => return Err(refused("the key has expired")),
-            KeyStatus::Revoked => return Err(refused("the key was revoked")),
+            KeyStatus::Expired => return Err(reject("the key has expired")),
+            KeyStatus::Revoked => return Err(reject("the key was revoked")),
         }
         self.record_use(&entry, now);
         Ok(entry)
@@ -103,7 +103,7 @@ impl Keyring {
         };
         let Some(grant) = answer else {
             self.entries.remove(&hash.handle());
-            return Err(unknown());
+            return Err(reject_unknown());
         };
         let entry = Arc::new(CachedKey {
             read_ms: now.unix_ms(),
@@ -169,7 +169,7 @@ impl Keyring {
 
 /// Checks the form and checksum of an API key, and hashes it.
 pub fn read_key(text: &str) -> Result<CredentialHash> {
-    match inspect(text).map_err(unreadable)? {
+    match inspect(text).map_err(reject_malformed)? {
         (Purpose::AdminToken, _) => {
             let detail = "this is an admin token; tenants' requests take an API key (bl_live_…)";
             Err(Error::new(ErrorCode::BadCredential, detail))
@@ -178,21 +178,21 @@ pub fn read_key(text: &str) -> Result<CredentialHash> {
     }
 }
 
-fn unknown() -> Error {
-    refused("the key is well formed but does not work here")
+fn reject_unknown() -> Error {
+    reject("the key is well formed but does not work here")
 }
 
-fn refused(detail: &str) -> Error {
+fn reject(detail: &str) -> Error {
     Error::new(ErrorCode::BadCredential, detail)
 }
 
-fn unreadable(bad: BadCredential) -> Error {
+fn reject_malformed(bad: BadCredential) -> Error {
     match bad {
         BadCredential::Mistyped => Error::new(
             ErrorCode::MistypedCredential,
             format!("the key is mistyped: {bad}"),
         ),
-        _ => refused(&format!("this is no API key: {bad}")),
+        _ => reject(&format!("this is no API key: {bad}")),
     }
 }
 

@@ -65,7 +65,7 @@ use tokio::sync::watch;
 use utoipa_axum::router::OpenApiRouter;
 use utoipa_axum::routes;
 
-pub use direct::{Direct, RESOLVE_PATTERN, VOTE_PATTERN};
+pub use direct::{DirectRequest, RESOLVE_PATTERN, VOTE_PATTERN};
 pub use dual::DualReadCounts;
 pub use follow::follow;
 pub use held::HeldCounts;
@@ -74,7 +74,7 @@ pub use keyring::{CachedKey, Keyring, read_key};
 pub use live::{CountsOrigin, CountsVersion, LiveView, MemoryView, PollAtShard, PollCounts};
 pub use openapi::document;
 pub use problem::RouterError;
-pub use request_summary::HeldFor;
+pub use request_summary::HeldDuration;
 
 use crate::dual::{CallStatsBySlice, DualReads};
 use crate::held::{Gates, HeldRequestCounters, StaleRegistryMonitor};
@@ -205,7 +205,7 @@ impl RouterState {
                 feeds: Feeds::default(),
                 results: ResultCache::default(),
                 hub: WatchHub::default(),
-                held_slots: held_slots(&settings),
+                held_slots: create_held_slots(&settings),
                 held_counters: HeldRequestCounters::default(),
                 stale_registry: StaleRegistryMonitor::default(),
                 gates,
@@ -236,7 +236,7 @@ impl RouterState {
     }
 
     /// Waits until [`RouterState::end`].
-    fn ending(&self) -> impl Future<Output = ()> + Send + use<> {
+    fn wait_for_end(&self) -> impl Future<Output = ()> + Send + use<> {
         let mut ending = self.parts.ending.subscribe();
         async move {
             // An error means that the state was dropped, which is an end as well.
@@ -245,8 +245,8 @@ impl RouterState {
     }
 }
 
-/// The slots for held requests.
-fn held_slots(settings: &RouterSettings) -> Arc<SlotPool> {
+/// Creates the slots for held requests.
+fn create_held_slots(settings: &RouterSettings) -> Arc<SlotPool> {
     let in_all = SlotAmount {
         number: settings.held_max,
         bytes: settings.held_bytes_max,
@@ -260,7 +260,7 @@ fn held_slots(settings: &RouterSettings) -> Arc<SlotPool> {
 
 /// The paths of the router, to be mounted at the root.
 pub fn router(state: RouterState) -> Router {
-    let (paths, document) = described().split_for_parts();
+    let (paths, document) = describe_routes().split_for_parts();
     paths
         // Any method: Envoy sends the method of the original request.
         .route(RESOLVE_PATTERN, any(resolve::resolve))
@@ -271,14 +271,14 @@ pub fn router(state: RouterState) -> Router {
         // The OpenAPI document and its page need no key.
         .merge(document_routes(
             "",
-            complete_document(document, openapi::edge()),
+            complete_document(document, openapi::describe_api()),
         ))
         .with_state(state)
 }
 
-/// Every path with its OpenAPI description.
-fn described() -> OpenApiRouter<RouterState> {
-    OpenApiRouter::with_openapi(openapi::base())
+/// Lists every path with its OpenAPI description.
+fn describe_routes() -> OpenApiRouter<RouterState> {
+    OpenApiRouter::with_openapi(openapi::generate_base())
         .routes(routes!(polls::list, polls::create))
         .routes(routes!(polls::show, polls::widen))
         .routes(routes!(polls::close))

@@ -6,7 +6,7 @@ use utoipa::openapi::OpenApi;
 use utoipa::openapi::path::ParameterIn;
 use utoipa::openapi::security::{ApiKey, ApiKeyValue, SecurityScheme};
 
-use crate::described;
+use crate::describe_routes;
 
 #[derive(utoipa::OpenApi)]
 #[openapi(
@@ -25,19 +25,20 @@ use crate::described;
         (name = "results", description = "Results, also live.")
     )
 )]
-struct Base;
+struct TenantApi;
 
-pub(crate) fn base() -> OpenApi {
-    Base::openapi()
+/// Generates the document without paths.
+pub(crate) fn generate_base() -> OpenApi {
+    TenantApi::openapi()
 }
 
 /// The whole document.
 pub fn document() -> OpenApi {
-    complete_document(described().into_openapi(), edge())
+    complete_document(describe_routes().into_openapi(), describe_api())
 }
 
-/// The parts that only this API has.
-pub(crate) fn edge() -> ApiDescription {
+/// Describes the parts that only this API has.
+pub(crate) fn describe_api() -> ApiDescription {
     let key = ApiKeyValue::with_description("X-API-Key", "An API key, `bl_live_…`.");
     ApiDescription {
         security: ("key", SecurityScheme::ApiKey(ApiKey::Header(key))),

@@ -2,7 +2,7 @@
 //! and response headers.
 //!
 //! A summary is a plain value. A handler fills it in and returns it with the response as an
-//! [`Answered`].
+//! [`SummarizedResponse`].
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -62,13 +62,13 @@ impl RequestSummary {
 }
 
 /// A response, with the summary of the request that it answers.
-pub(crate) struct Answered {
+pub(crate) struct SummarizedResponse {
     pub(crate) response: Response,
     pub(crate) summary: RequestSummary,
 }
 
 /// The way back through axum: the summary becomes an extension of the response.
-impl IntoResponse for Answered {
+impl IntoResponse for SummarizedResponse {
     fn into_response(self) -> Response {
         let Self {
             mut response,
@@ -81,7 +81,7 @@ impl IntoResponse for Answered {
 
 /// Takes the summary out of the extensions again. A response without one was
 /// made by axum itself, such as for an unknown path.
-impl From<Response> for Answered {
+impl From<Response> for SummarizedResponse {
     fn from(mut response: Response) -> Self {
         let summary = response.extensions_mut().remove().unwrap_or_default();
         Self { response, summary }
@@ -91,9 +91,9 @@ impl From<Response> for Answered {
 /// How long a request waited for its shard, in the extensions of its response:
 /// the migration causes that time, not the tenant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct HeldFor(Duration);
+pub struct HeldDuration(Duration);
 
-impl HeldFor {
+impl HeldDuration {
     /// `elapsed` without the time that the request was held.
     pub fn without(response: &Response, elapsed: Duration) -> Duration {
         let held = response.extensions().get::<Self>();
@@ -112,11 +112,11 @@ impl Caller {
     pub(crate) fn count(
         &self,
         state: &RouterState,
-        answered: &Answered,
+        answered: &SummarizedResponse,
         bytes: u64,
         elapsed_micros: u64,
     ) {
-        let Answered { response, summary } = answered;
+        let SummarizedResponse { response, summary } = answered;
         if summary.call == CallKind::Other {
             return;
         }
@@ -150,13 +150,13 @@ impl Caller {
 
     /// Writes the headers that say whose request it was, where it went and what
     /// is left of the tenant's quota.
-    pub(crate) fn label(&self, answered: Answered) -> Response {
-        let Answered {
+    pub(crate) fn label(&self, answered: SummarizedResponse) -> Response {
+        let SummarizedResponse {
             mut response,
             summary,
         } = answered;
         if !summary.held.is_zero() {
-            response.extensions_mut().insert(HeldFor(summary.held));
+            response.extensions_mut().insert(HeldDuration(summary.held));
         }
         let headers = response.headers_mut();
         // Room for these and for later ones: the map grows once.

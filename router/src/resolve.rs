@@ -21,7 +21,7 @@ use serde::Serialize;
 use crate::admit::Access;
 use crate::key_in_request::in_query;
 use crate::original_request::OriginalRequest;
-use crate::request_summary::Answered;
+use crate::request_summary::SummarizedResponse;
 use crate::{RouterError, RouterState};
 
 /// The `Retry-After` for a shard that is down: an operator must bring it back.
@@ -74,7 +74,7 @@ pub(crate) async fn resolve(
     Extension(access): Extension<Access>,
     uri: Uri,
     headers: HeaderMap,
-) -> Answered {
+) -> SummarizedResponse {
     answer(&state, access, &uri, &headers).await
 }
 
@@ -84,7 +84,7 @@ pub(crate) async fn answer(
     mut access: Access,
     uri: &Uri,
     headers: &HeaderMap,
-) -> Answered {
+) -> SummarizedResponse {
     let resolved = resolve_shard(state, &mut access, uri, headers).await;
     access.answer(resolved)
 }

@@ -338,7 +338,7 @@ impl RecutWorld {
             let own = votes.iter().copied();
             let own = own.filter(|voter| range.contains(poll_of_voter(*voter)));
             let held = SliceState {
-                fence: Fence::owner_of_part(cut.epoch, &token_of_recut(cut)),
+                fence: Fence::new_child_owner(cut.epoch, &token_of_recut(cut)),
                 range,
                 votes: own.collect(),
             };

@@ -125,8 +125,12 @@ fn print_manifest(screen: &Screen, manifest: &Manifest, message: &str) -> anyhow
         ]);
     }
     let registry = &manifest.registry;
+    let noun = match registry.tenants {
+        1 => "tenant",
+        _ => "tenants",
+    };
     let text = format!(
-        "{}\n\nregistry: {} tenants as of revision {}; made at {}\n{message}",
+        "{}\n\nregistry: {} {noun} as of revision {}; made at {}\n{message}",
         table.render(),
         format_number(registry.tenants),
         format_number(registry.revision),

@@ -69,7 +69,8 @@ pub(crate) struct Hotspots {
     pub(crate) sick_below: f64,
     /// A slice that was placed or moved more recently than this is not moved.
     pub(crate) settle: HumanDuration,
-    /// How long a slice is not moved again after a migration for a hotspot.
+    /// How long after a cure its slice is not moved and its tenant not split again, and how long
+    /// a cure that did not help and a plan that was rejected are not repeated.
     pub(crate) rest: HumanDuration,
     /// How long the effect of a cure is measured before it is judged and the next one starts.
     pub(crate) judge: HumanDuration,

@@ -16,7 +16,7 @@ use axum::body::{Body, HttpBody};
 use axum::extract::ConnectInfo;
 use axum::http::{Method, Request};
 use axum::response::Response;
-use ballast_router::{self as router, Direct, HeldFor};
+use ballast_router::{self as router, DirectRequest, HeldDuration};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use tower::Service;
@@ -62,12 +62,12 @@ impl App {
 impl AppState {
     /// How a request can be answered directly. Traced or logged requests take the ordinary path,
     /// which records them.
-    fn direct<B>(&self, request: &Request<B>) -> Option<(Direct, &Meter)> {
-        let direct = Direct::from_request(request.method(), request.uri())?;
+    fn direct<B>(&self, request: &Request<B>) -> Option<(DirectRequest, &Meter)> {
+        let direct = DirectRequest::from_request(request.method(), request.uri())?;
         let meter = match (direct, request.method()) {
-            (Direct::Resolve, _) => &self.resolves,
-            (Direct::Vote(..), &Method::POST) => &self.posted_votes,
-            (Direct::Vote(..), _) => &self.votes,
+            (DirectRequest::Resolve, _) => &self.resolves,
+            (DirectRequest::Vote(..), &Method::POST) => &self.posted_votes,
+            (DirectRequest::Vote(..), _) => &self.votes,
         };
         (!self.around.is_watched()).then_some((direct, meter))
     }
@@ -80,7 +80,7 @@ impl AppState {
         };
         let watch = stopwatch();
         let response = answer_safely(direct.answer(&self.router, request)).await;
-        let elapsed = HeldFor::without(&response, watch.elapsed());
+        let elapsed = HeldDuration::without(&response, watch.elapsed());
         meter.request(response.status(), elapsed);
         response
     }

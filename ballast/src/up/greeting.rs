@@ -1,6 +1,7 @@
 //! The greeting, once requests are served.
 
 use ballast_control_plane::api::PREFIX;
+use ballast_domain::text::count_noun;
 use serde_json::json;
 
 use super::first_start::AdminTokenState;
@@ -32,13 +33,14 @@ pub(crate) fn ready(
 fn for_people(parts: &Services, config: &Config, token: &AdminTokenState, admin: &str) -> String {
     let base = parts.public_url();
     let snapshot = parts.plane.fleet().snapshot();
-    let shards = snapshot.shards().len();
+    let shards = count_noun(snapshot.shards().len() as u64, "shard");
     let slices: u64 = snapshot
         .fleet
         .shards()
         .iter()
         .map(|shard| shard.slices)
         .sum();
+    let slices = count_noun(slices, "tenant slice");
     let token_line = match token {
         AdminTokenState::Old => {
             "unchanged (lost? stop Ballast and run: ballast token reset)".to_owned()
@@ -64,7 +66,7 @@ fn for_people(parts: &Services, config: &Config, token: &AdminTokenState, admin:
          \x20 router   {base}\n\
          \x20 admin    {admin}   (API: {admin}/docs/)\n\
 {console}\
-         \x20 data     {data}   ({shards} shards in region {region}, {slices} tenant slices)\n\
+         \x20 data     {data}   ({shards} in region {region}, {slices})\n\
          \x20 token    {token_line}\n\
          Next, in another terminal:\n\
          \x20 export BALLAST_URL={admin}{export}\n\

@@ -291,7 +291,7 @@ impl RequestRecord {
 
     fn record(self, metrics: &Metrics, response: &Response) {
         let elapsed = self.watch.elapsed();
-        let own = router::HeldFor::without(response, elapsed);
+        let own = router::HeldDuration::without(response, elapsed);
         metrics.request(&self.method, self.pattern(), response.status(), own);
         if let Some(uri) = &self.uri {
             let (method, status) = (&self.method, response.status().as_u16());

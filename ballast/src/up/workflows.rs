@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use ballast_control_plane::drains::tasks::with_drains;
-use ballast_control_plane::hotspots::tasks::with_plans;
+use ballast_control_plane::drains::tasks::register_drain_tasks;
+use ballast_control_plane::hotspots::tasks::register_plan_tasks;
 use ballast_control_plane::migrations::slice_records::SliceRecords;
 use ballast_control_plane::migrations::{MigrationBackends, MigrationRecords};
 use ballast_control_plane::workflows::{definitions, tasks};
@@ -146,9 +146,9 @@ impl WorkflowStarter {
     async fn start(&self) -> anyhow::Result<RunningWorkflows> {
         let (plane, reach, config) = (&self.plane, &self.backends, &self.config);
         let store = SqliteStore::open(&self.data_dir.join(FILE)).await?;
-        let registry = tasks::with_common(HandlerRegistry::new());
-        let registry = with_drains(steps(plane, reach).register(registry), plane);
-        let registry = with_plans(registry, plane);
+        let registry = tasks::register_common_tasks(HandlerRegistry::new());
+        let registry = register_drain_tasks(steps(plane, reach).register(registry), plane);
+        let registry = register_plan_tasks(registry, plane);
         let settings = EngineSettings {
             worker: "up".to_owned(),
             tasks_max: config.tasks_max,

@@ -166,7 +166,7 @@ impl Trial {
         let id = text(&ended["migrationID"]);
         for verb in ["show", "watch"] {
             let reply = self.shown(&["migration", verb, &id]).await.stdout;
-            let wrong = format!("{shard} is wrong: poll {}", self.poll.id);
+            let wrong = format!("{shard} has wrong data: poll {}", self.poll.id);
             assert!(reply.contains(&wrong) && reply.contains(VOTER), "{reply}");
         }
         let log = self.it.process().stderr();
@@ -197,7 +197,7 @@ async fn rows_damaged_before_the_cutover_are_reported_and_copied_again() {
     assert_eq!(ended["status"], "completed", "{ended}");
     assert_eq!(ended["figures"]["repaired"], 1, "{ended}");
     let to = trial.to.clone();
-    trial.assert_reported(&ended, &to, "copied anew").await;
+    trial.assert_reported(&ended, &to, "copied again").await;
     trial.assert_complete(&to, VOTES).await;
 }
 
@@ -244,7 +244,10 @@ async fn readers_detect_a_damaged_row_of_the_owner_and_the_slice_returns() {
     .await;
     assert_eq!(ended["status"], "reversed", "{ended}");
     let why = text(&ended["ended"]["why"]);
-    assert!(why.contains(&format!("{} is wrong", trial.to)), "{why}");
+    assert!(
+        why.contains(&format!("{} has wrong data", trial.to)),
+        "{why}"
+    );
     assert!(
         ended["certificate"]["differences"].as_u64() > Some(0),
         "{ended}"
@@ -274,7 +277,7 @@ async fn the_scrub_detects_a_damaged_row_of_the_owner_before_cleanup() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn damaged_rows_of_the_source_are_repaired_first() {
     for (verb, status, then) in [
-        ("complete", "completed", "copied anew"),
+        ("complete", "completed", "copied again"),
         ("reverse", "reversed", "before the slice returns"),
     ] {
         let mut trial = Trial::with("").await;
@@ -304,7 +307,7 @@ async fn a_damaged_file_of_the_target_is_reported_and_copied_again() {
     trial.flip(&trial.to, "rows-", 200);
     let repaired = |found: &Value| found["figures"]["repaired"].as_u64() > Some(0);
     let shown = trial.until(&id, "repaired", repaired).await;
-    Trial::assert_finding(&shown, &trial.to, "copied anew");
+    Trial::assert_finding(&shown, &trial.to, "copied again");
     let before = shown["figures"]["putOff"].as_u64();
     let again = |found: &Value| found["figures"]["putOff"].as_u64() > before;
     trial.until(&id, "verified again", again).await;
@@ -368,7 +371,7 @@ async fn a_damaged_file_of_the_owner_returns_the_slice() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_damaged_file_of_the_source_is_rebuilt() {
     for (verb, status, then) in [
-        ("complete", "completed", "copied anew"),
+        ("complete", "completed", "copied again"),
         ("reverse", "reversed", "before the slice returns"),
     ] {
         let mut trial = Trial::with("").await;

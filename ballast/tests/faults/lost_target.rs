@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 const VOTES: usize = 120;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_admin_gives_up_a_lost_target_and_the_loss_is_reported() {
+async fn an_admin_abandons_a_lost_target_and_the_loss_is_reported() {
     let mut it = Instance::start().await;
     let application = Application::create(&it, "acme").await;
     let poll = application.poll(json!({})).await;
@@ -75,17 +75,14 @@ async fn an_admin_gives_up_a_lost_target_and_the_loss_is_reported() {
     application.vote(&poll, 0, "late").await.expect(200);
 
     let show = run(&it, &it.token, &["migration", "show", &id]).await;
-    assert!(
-        show.stdout
-            .contains("was given up, accepted by first-admin")
-    );
+    assert!(show.stdout.contains("is lost, accepted by first-admin"));
     let printed = run(&it, &it.token, &["migration", "certificate", &id]).await;
     let file = it.home().join("certificate.json");
     std::fs::write(&file, &printed.stdout).unwrap();
     let verify = ["migration", "verify-certificate", "certificate.json"];
     let verified = run(&it, &it.token, &verify).await;
     assert_eq!(verified.code, Some(1), "{verified:?}");
-    assert!(verified.stdout.contains("GIVEN UP"), "{verified:?}");
+    assert!(verified.stdout.contains("LOSS"), "{verified:?}");
     assert!(verified.stderr.contains("does not prove"), "{verified:?}");
     let audit = run(&it, &it.token, &["migration", "audit", "acme"]).await;
     assert_eq!(audit.code, Some(0), "{audit:?}");

@@ -210,7 +210,7 @@ async fn in_propose_mode_plans_wait_for_approval() {
     );
     let planned = &plan["plan"]["moves"][0];
     let [tenant, to] = ["tenantID", "toShardID"].map(|name| text(&planned[name]));
-    assert_eq!(plan["reason"], format!("move {tenant}/0 to {to}"));
+    assert_eq!(plan["reason"], format!("move {tenant} to {to}"));
     // It says why nothing is done, also after a restart.
     let why = cli(&it, &["hotspot", "why-not", &shard]).await;
     assert!(

@@ -516,7 +516,7 @@ async fn a_shard_is_drained_and_a_drain_is_cancelled() {
     let gone = it.call("DELETE", &format!("/shards/{shard}")).send().await;
     gone.expect_error(409, "shard-not-empty");
     let off = run(&it, &["shard", "drain", &shard, "--cancel"]).await;
-    assert!(off.stdout.contains("accepts slices again"), "{off:?}");
+    assert!(off.stdout.contains("accepts tenants again"), "{off:?}");
     assert_eq!(it.get(&drain).await["status"], "stopping");
     let open = it.all("/migrations?open=true").await;
     assert_eq!(open[0]["reason"], "new disks");

@@ -1,7 +1,8 @@
-//! Names: public types are unique in the workspace, functions do not use retired names, and retired
-//! words do not return to comments, messages and documents.
+//! Names: public types are unique in the workspace, functions do not use retired names, retired
+//! words do not return to comments, messages and documents, and renaming a type does not change
+//! sentences.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::repository::{files, files_ending, read, report};
 
@@ -42,6 +43,14 @@ const EXEMPT: [&str; 3] = [
     "docs/adr/",
     "docs/glossary.md",
     "ballast/tests/tidy/names.rs",
+];
+
+/// Directories whose strings operators read. Elsewhere strings may name what a format calls so, as
+/// the states' language does.
+const TEXTS: [&str; 3] = [
+    "cli/src/view/",
+    "console/src/pages/",
+    "control-plane/src/hotspots/",
 ];
 
 #[test]
@@ -132,10 +141,108 @@ fn retired_words_do_not_come_back() {
     report(findings);
 }
 
+/// Renaming a type by search and replace also replaces the word in texts.
+#[test]
+fn texts_do_not_name_types() {
+    let types = compound_types();
+    let mut findings = Vec::new();
+    for path in files_ending(".rs") {
+        let is_text = TEXTS.iter().any(|texts| path.starts_with(texts));
+        if !is_text || path.ends_with("tests.rs") {
+            continue;
+        }
+        for (number, line) in read(&path).lines().enumerate() {
+            let named = string_literals(line).into_iter().flat_map(words);
+            findings.extend(named.filter(|word| types.contains(*word)).map(|word| {
+                format!(
+                    "{path}:{}: operators do not know the type {word}: write what it is",
+                    number + 1
+                )
+            }));
+        }
+    }
+    report(findings);
+}
+
+/// The same in comments. A comment that means the type names it in backticks or as a link.
+#[test]
+fn comments_do_not_begin_with_types() {
+    let types = compound_types();
+    let mut findings = Vec::new();
+    for path in files_ending(".rs") {
+        for (number, line) in read(&path).lines().enumerate() {
+            if let Some(name) = first_word_of_sentence(line).filter(|name| types.contains(*name)) {
+                findings.push(format!(
+                    "{path}:{}: begin with what {name} is, or write `{name}`",
+                    number + 1
+                ));
+            }
+        }
+    }
+    report(findings);
+}
+
+/// All types of the workspace whose names are no words of English: those with an inner capital.
+fn compound_types() -> BTreeSet<String> {
+    let is_compound = |name: &&str| {
+        let mut pairs = name.chars().zip(name.chars().skip(1));
+        pairs.any(|(one, two)| one.is_lowercase() && two.is_uppercase())
+    };
+    let mut types = BTreeSet::new();
+    for path in files_ending(".rs") {
+        let text = read(&path);
+        let names = text.lines().filter_map(any_type).filter(is_compound);
+        types.extend(names.map(str::to_owned));
+    }
+    types
+}
+
+/// The name of the type that a line declares, public or not.
+fn any_type(line: &str) -> Option<&str> {
+    let line = line.trim_start();
+    match line.strip_prefix("pub(") {
+        Some(rest) => type_after(rest.split_once(") ")?.1),
+        None => type_after(line.strip_prefix("pub ").unwrap_or(line)),
+    }
+}
+
+/// The string literals that begin and end on a line, or continue to its end; none in a comment.
+fn string_literals(line: &str) -> Vec<&str> {
+    if line.trim_start().starts_with("//") {
+        return Vec::new();
+    }
+    let quotes: Vec<usize> = line
+        .match_indices('"')
+        .map(|(at, _)| at)
+        .filter(|at| !line[..*at].ends_with(['\\', '\'']))
+        .collect();
+    let pairs = quotes.chunks(2);
+    pairs
+        .map(|pair| &line[pair[0] + 1..pair.get(1).copied().unwrap_or(line.len())])
+        .collect()
+}
+
+fn words(text: &str) -> impl Iterator<Item = &str> {
+    text.split(|c: char| !c.is_alphanumeric() && c != '_')
+}
+
+/// The first word of a comment, if a word in lower case follows it. Not in `//!`, where tables and
+/// drawings name types.
+fn first_word_of_sentence(line: &str) -> Option<&str> {
+    let comment = line.trim_start().strip_prefix("//")?;
+    let sentence = comment.strip_prefix('/').unwrap_or(comment);
+    let (first, rest) = sentence.strip_prefix(' ')?.split_once(' ')?;
+    rest.starts_with(char::is_lowercase).then_some(first)
+}
+
 /// The name of the public type that a line declares.
 fn public_type(line: &str) -> Option<&str> {
-    let rest = line.trim_start().strip_prefix("pub ")?;
-    let (keyword, rest) = rest.split_once(' ')?;
+    type_after(line.trim_start().strip_prefix("pub ")?)
+}
+
+/// The name of the type in a declaration without its visibility.
+fn type_after(declaration: &str) -> Option<&str> {
+    let (keyword, rest) = declaration.split_once(' ')?;
     let is_type = ["struct", "enum", "trait", "type", "union"].contains(&keyword);
     // A macro names its types elsewhere.
     is_type
@@ -189,6 +296,23 @@ fn has_word(line: &str, word: &str) -> bool {
 fn name_checks_find_what_they_look_for() {
     assert_eq!(public_type("    pub struct Route<S> {"), Some("Route"));
     assert_eq!(public_type("pub(crate) struct Route {"), None);
+    assert_eq!(any_type("pub(crate) struct Route {"), Some("Route"));
+    assert_eq!(any_type("    type Lines = Vec<Line>;"), Some("Lines"));
+    assert_eq!(any_type("let type_of = 1;"), None);
+    assert_eq!(
+        string_literals(r#"th { "Hotspot" } th { "\"Heat\"" }"#),
+        ["Hotspot", r#"\"Heat\""#]
+    );
+    assert_eq!(string_literals(r#"// a "word""#), Vec::<&str>::new());
+    assert_eq!(
+        first_word_of_sentence("    /// FleetSource updates of the page."),
+        Some("FleetSource")
+    );
+    assert_eq!(
+        first_word_of_sentence("/// [`FleetSource`] updates"),
+        Some("[`FleetSource`]")
+    );
+    assert_eq!(first_word_of_sentence("//! FleetSource updates"), None);
     assert_eq!(
         function_name("    pub async fn told(&self) {"),
         Some("told")

@@ -257,8 +257,8 @@ mod tests {
             describe_report(&screen, &lossy),
             "acme: 3 changes; 2 migrations started, 0 reversed, 1 cut over (reversals included), 0 cancelled; \
              no violations, 1 loss accepted\n  \
-             mv-1: what shard-2 took between 2026-11-16T08:59:00.000Z and 2026-11-16T09:00:01.000Z \
-             was given up, accepted by ann"
+             mv-1: shard-2 was abandoned at 2026-11-16T09:00:01.000Z; what it took after \
+             2026-11-16T08:59:00.000Z is lost, accepted by ann"
         );
         assert_eq!(unexplained_losses(1, &lossy.losses), None);
         assert!(unexplained_losses(2, &lossy.losses).is_some());

@@ -114,8 +114,8 @@ pub(crate) struct MigrationChangeArgs {
 pub(crate) struct ReverseArgs {
     #[command(flatten)]
     wish: MigrationChangeArgs,
-    /// Give up votes that only the target has, if it is lost for good; needs --reason and an admin
-    /// token
+    /// Abandon the target, with the votes that only it has, if it is unavailable for good; needs
+    /// --reason and an admin token
     #[arg(long)]
     accept_loss: bool,
 }

@@ -168,7 +168,8 @@ fn check_votes_within_totals(
         let total = totals.iter().find(|(name, _)| name == item);
         let total = total.map_or(0, |(_, total)| *total);
         if votes > total {
-            let text = format!("{item:?} has {votes} votes, more than its total of {total}");
+            let votes = count_noun(votes, "vote");
+            let text = format!("{item:?} has {votes}, more than its total of {total}");
             let next = "the votes must be part of the totals: add what is missing to the totals";
             return Err(CliError::usage(text, next));
         }
@@ -263,8 +264,9 @@ async fn import_remainder(
     for (item, wanted) in lanes.items.iter().zip(wanted) {
         if item.votes_count > *wanted {
             let text = format!(
-                "{:?} has {} votes already, more than the total of {wanted}",
-                item.item_name, item.votes_count
+                "{:?} has {} already, more than the total of {wanted}",
+                item.item_name,
+                count_noun(item.votes_count, "vote")
             );
             return Err(CliError::usage(
                 text,
@@ -295,8 +297,9 @@ fn find_problems(lanes: &LanesBody, wanted: Option<&[u64]>, cast: &CastSummary) 
     for (item, wanted) in lanes.items.iter().zip(wanted.unwrap_or_default()) {
         if item.votes_count != *wanted {
             problems.push(format!(
-                "{:?} has {} votes, and should have {wanted}",
-                item.item_name, item.votes_count
+                "{:?} has {}, and should have {wanted}",
+                item.item_name,
+                count_noun(item.votes_count, "vote")
             ));
         }
     }

@@ -39,7 +39,7 @@ pub(crate) fn describe_certificate(screen: &Screen, signed: &SignedCertificate) 
         it.to
     );
     let reason = it.reason.as_ref().map(|reason| format!(" ({reason})"));
-    let asked = format!("{}{}", it.actor, reason.unwrap_or_default());
+    let requester = format!("{}{}", it.actor, reason.unwrap_or_default());
     let owner = format!("{} at epoch {}", it.owner, it.epoch.0);
     let facts = table::fact_list(
         screen,
@@ -50,12 +50,12 @@ pub(crate) fn describe_certificate(screen: &Screen, signed: &SignedCertificate) 
             ),
             ("  digests", describe_digests(it.votes.as_ref())),
             (
-                "  back",
+                "  way back",
                 describe_votes(it.votes_back.as_ref(), &it.to, &it.from),
             ),
             ("  digests", describe_digests(it.votes_back.as_ref())),
-            ("  GIVEN UP", describe_loss(it, false)),
-            ("  without", describe_loss(it, true)),
+            ("  LOSS", describe_loss(it, false)),
+            ("  abandoned", describe_loss(it, true)),
             (
                 "  pause",
                 it.pause_ms
@@ -66,10 +66,10 @@ pub(crate) fn describe_certificate(screen: &Screen, signed: &SignedCertificate) 
             (
                 "  repaired",
                 (it.repaired > 0)
-                    .then(|| format!("{} rows before the cutover", format_number(it.repaired))),
+                    .then(|| format!("{} before the cutover", count_noun(it.repaired, "row"))),
             ),
             ("  owner", Some(owner)),
-            ("  asked by", Some(asked)),
+            ("  requested by", Some(requester)),
             ("  because", it.why.clone()),
             ("  ended", Some(format_exact(it.ended_at))),
             (
@@ -91,31 +91,29 @@ fn describe_slice(it: &Certificate) -> String {
 /// The proved vote counts of one direction.
 fn describe_votes(proved: Option<&VoteProof>, from: &ShardId, to: &ShardId) -> Option<String> {
     let votes = proved?;
-    let polls = match votes.polls {
-        1 => "1 poll".to_owned(),
-        polls => format!("{} polls", format_number(polls)),
-    };
     Some(format!(
-        "{} acknowledged by {from}, {} present on {to}, {} twice, in {polls}",
+        "{} acknowledged by {from}, {} present on {to}, {} twice, in {}",
         format_number(votes.acknowledged),
         format_number(votes.present),
         format_number(votes.duplicates),
+        count_noun(votes.polls, "poll")
     ))
 }
 
-/// The votes given up, in a window that was synchronous or not.
+/// The shard that was abandoned, in a window that was synchronous or not: only in the latter are
+/// acknowledged votes lost.
 fn describe_loss(it: &Certificate, synced: bool) -> Option<String> {
     let lost = it.given_up.as_ref().filter(|lost| lost.synced == synced);
-    lost.map(describe_given_up)
+    lost.map(describe_abandoned)
 }
 
-/// What was given up, by whom, and why.
-fn describe_given_up(lost: &AcceptedLoss) -> String {
+/// Which shard was abandoned, what is lost, and why.
+fn describe_abandoned(lost: &AcceptedLoss) -> String {
     let text = lost.describe();
     let reason = lost.reason.as_ref().map(|reason| format!(" ({reason})"));
     let there = lost.present.map(|rows| {
-        let rows = format_number(rows);
-        format!("; {rows} rows were present")
+        let verb = if rows == 1 { "was" } else { "were" };
+        format!("; {} {verb} present", count_noun(rows, "row"))
     });
     format!(
         "{text}{}{}",
@@ -143,21 +141,18 @@ fn describe_digests(proved: Option<&VoteProof>) -> Option<String> {
 
 fn describe_copied(it: &Certificate) -> String {
     // Rows streamed back are not counted.
-    let there = match it.votes_back {
-        Some(_) => " there",
-        None => "",
-    };
     format!(
-        "{} in total; {} rows, {} bytes copied{there}",
+        "{} in total; {}, {} copied to {}",
         format_milliseconds(it.duration_ms),
-        format_number(it.rows_carried),
-        format_number(it.bytes_carried)
+        count_noun(it.rows_carried, "row"),
+        count_noun(it.bytes_carried, "byte"),
+        it.to
     )
 }
 
 fn describe_comparisons(it: &Certificate) -> String {
     format!(
-        "both shards compared {}, {}",
+        "compared both shards {}, {}",
         count_times(it.compared),
         count_noun(it.differences, "difference")
     )

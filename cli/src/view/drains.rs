@@ -8,7 +8,7 @@ use super::finish::FinishBody;
 use crate::output::Screen;
 use crate::table::{Table, count_noun, format_number, moment_long, sanitize};
 
-/// Fetches the drain of a shard.
+/// The drain of a shard, as the server answers.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct DrainBody {
@@ -116,13 +116,13 @@ fn summarize_plan(plan: &DrainPlan) -> String {
         format_number(price.pause_ms)
     );
     if plan.stuck_total > 0 {
-        text.push_str(&format!("; {} stay", format_number(plan.stuck_total)));
+        let stuck = format_number(plan.stuck_total);
+        text.push_str(&format!("; {stuck} {}", stay(plan.stuck_total)));
     }
     if plan.moving_total > 0 {
-        text.push_str(&format!(
-            "; {} moving already",
-            format_number(plan.moving_total)
-        ));
+        let verb = if plan.moving_total == 1 { "is" } else { "are" };
+        let moving = format_number(plan.moving_total);
+        text.push_str(&format!("; {moving} {verb} moving already"));
     }
     text
 }
@@ -131,6 +131,11 @@ fn summarize_plan(plan: &DrainPlan) -> String {
 fn count_slices(plan: &DrainPlan, count: u64) -> String {
     let is_split = plan.slices.iter().any(|planned| planned.slice > 0);
     count_noun(count, if is_split { "slice" } else { "tenant" })
+}
+
+/// The verb of `1 tenant stays`, `2 tenants stay`.
+fn stay(count: u64) -> &'static str {
+    if count == 1 { "stays" } else { "stay" }
 }
 
 fn describe_plan(screen: &Screen, headline: &str, plan: &DrainPlan) -> String {
@@ -147,7 +152,7 @@ fn describe_plan(screen: &Screen, headline: &str, plan: &DrainPlan) -> String {
 pub(crate) fn describe_drain_plan(screen: &Screen, drain: &DrainBody) -> String {
     if drain.slices_left == 0 && drain.leaving == 0 {
         let shard = sanitize(&drain.shard_id);
-        return format!("{shard} is empty: --yes only stops it from accepting slices");
+        return format!("{shard} is empty: --yes only stops it from accepting tenants");
     }
     let headline = format!("plan to drain {}:", drain.shard_id);
     describe_plan(screen, &headline, &drain.plan)
@@ -192,7 +197,7 @@ fn describe_left(screen: &Screen, drain: &DrainBody) -> String {
 /// Describes the progress of a drain.
 pub(crate) fn describe_progress(screen: &Screen, drain: &DrainBody) -> String {
     let left = count_slices(&drain.plan, drain.slices_left);
-    let kept = count_slices(&drain.plan, drain.staying());
+    let kept = describe_kept(drain);
     let leaving = match drain.leaving {
         1 => "1 migration is running".to_owned(),
         moves => format!("{} migrations are running", format_number(moves)),
@@ -207,10 +212,16 @@ pub(crate) fn describe_progress(screen: &Screen, drain: &DrainBody) -> String {
             "empty: it can be removed".to_owned()
         }
         "running" => format!("{}{stuck}, {leaving}", describe_left(screen, drain)),
-        "stopping" => format!("cancelled: {kept} stay, {leaving}"),
+        "stopping" => format!("cancelled: {kept}, {leaving}"),
         "idle" => format!("{left} left{stuck}, not moving: run ballast shard drain --yes"),
         _ => format!("{left}, no drain is running"),
     }
+}
+
+/// What a cancelled drain leaves on the shard: `11 slices stay`.
+fn describe_kept(drain: &DrainBody) -> String {
+    let kept = drain.staying();
+    format!("{} {}", count_slices(&drain.plan, kept), stay(kept))
 }
 
 /// Describes a cancel without a drain.
@@ -231,18 +242,17 @@ pub(crate) fn describe_cancelled(_: &Screen, drain: &DrainBody) -> String {
             }
         ),
     };
-    let kept = drain.staying();
     format!(
-        "{} accepts slices again; {} stay, {under_way}",
+        "{} accepts tenants again; {}, {under_way}",
         sanitize(&drain.shard_id),
-        count_slices(&drain.plan, kept)
+        describe_kept(drain)
     )
 }
 
 /// The plan of a rebalance.
 pub(crate) fn describe_rebalance_plan(screen: &Screen, body: &RebalanceBody) -> String {
     let headline = match (&body.plan_id, body.moves()) {
-        (Some(id), _) => format!("{id} is running; remaining moves:"),
+        (Some(id), _) => format!("{id} is running; remaining migrations:"),
         (None, 0) => {
             "every shard is within its limits and every tenant is placed as well as possible:"
                 .to_owned()
@@ -258,7 +268,11 @@ pub(crate) fn describe_rebalance_plan(screen: &Screen, body: &RebalanceBody) -> 
 /// Describes a started rebalance.
 pub(crate) fn describe_rebalancing(_: &Screen, body: &RebalanceBody) -> String {
     match &body.plan_id {
-        Some(id) => format!("{} runs {}", sanitize(id), count_noun(body.moves(), "move")),
+        Some(id) => format!(
+            "{} runs {}",
+            sanitize(id),
+            count_noun(body.moves(), "migration")
+        ),
         None => "nothing to move".to_owned(),
     }
 }

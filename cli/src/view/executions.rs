@@ -6,7 +6,7 @@ use super::watch::bar::format_percent;
 use super::watch::position::{describe_activity, describe_place};
 use crate::execution::body::{Execution, ExecutionStatus, TaskProgress};
 use crate::output::Screen;
-use crate::table::{self, Table, format_number, moment, moment_long, sanitize};
+use crate::table::{self, Table, count_noun, format_number, moment, moment_long, sanitize};
 use crate::time::format_duration;
 
 /// Characters of a value to show.
@@ -154,10 +154,7 @@ pub(crate) fn execution_facts(screen: &Screen, execution: &Execution) -> String 
         ("cause", execution.cause.clone()),
         (
             "history",
-            Some(format!(
-                "{} events",
-                format_number(execution.history_length)
-            )),
+            Some(count_noun(execution.history_length, "event")),
         ),
         ("worker", execution.worker.clone()),
         ("definition", Some(execution.definition_hash.clone())),

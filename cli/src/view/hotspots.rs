@@ -77,7 +77,7 @@ pub(crate) fn describe_hotspot(screen: &Screen, it: &HotspotBody) -> String {
         let until = why
             .until
             .map_or_else(String::new, |until| format!(" (until {until})"));
-        say("Not done", &format!("{}{until}", why.because));
+        say("No action", &format!("{}{until}", why.because));
     }
     if let Some(over) = it.over_at {
         say("Over", &moment(screen, over));
@@ -173,7 +173,7 @@ impl PlanBody {
 /// Many plans.
 pub(crate) fn plan_table(screen: &Screen, plans: &[PlanBody]) -> String {
     let columns = [
-        "plan", "status", "does", "#moves", "for", "made", "hotspot", "note",
+        "plan", "status", "action", "#moves", "shards", "created", "hotspot", "note",
     ];
     let mut table = Table::new(screen, &columns);
     for plan in plans {

@@ -260,20 +260,20 @@ pub(crate) fn forecast_table(screen: &Screen, forecast: &ForecastBody) -> String
                     (ballast load show).";
         return format!("{}\n{}", sanitize(too_little), screen.dim(next));
     }
-    let mut table = Table::new(screen, &["shard", "of", "#now", "over its limit in"]);
-    let days = |days: Option<f64>| {
-        let further = format!("more than {}", forecast.days);
-        days.map_or(further, |days| format!("{days:.0}"))
-    };
+    let mut table = Table::new(screen, &["shard", "resource", "#now", "over its limit in"]);
+    let horizon = format!("more than {}", count_noun(forecast.days.into(), "day"));
     for outlook in &forecast.outlooks {
         let when = match &outlook.full_in {
-            None => format!("more than {} days", forecast.days),
-            Some(full) => format!(
-                "{} days ({:.0} to {})",
-                days(full.expected),
-                full.earliest,
-                days(full.latest)
-            ),
+            None => horizon.clone(),
+            Some(full) => {
+                let expected = full.expected.map_or(horizon.clone(), format_days);
+                let latest = full
+                    .latest
+                    .map_or(format!("more than {}", forecast.days), |days| {
+                        format!("{days:.0}")
+                    });
+                format!("{expected} ({:.0} to {latest})", full.earliest)
+            }
         };
         let now = format_percent(outlook.share);
         table.add_row([
@@ -306,6 +306,11 @@ pub(crate) fn forecast_table(screen: &Screen, forecast: &ForecastBody) -> String
         text.push_str(&format!("\n{}", sanitize(&line)));
     }
     text
+}
+
+/// `1 day`, `12 days`.
+fn format_days(days: f64) -> String {
+    count_noun(days.round().max(0.0) as u64, "day")
 }
 
 fn format_percent(share: f64) -> String {

@@ -17,7 +17,7 @@ use crate::output::Screen;
 use crate::table::{self, Table, count_noun, format_number, moment, moment_long, sanitize};
 
 /// `acme`, or `slice 1 of acme`.
-fn subject(tenant: &str, slice: u32) -> String {
+pub(crate) fn describe_subject(tenant: &str, slice: u32) -> String {
     match slice {
         0 => tenant.to_owned(),
         slice => format!("slice {slice} of {tenant}"),
@@ -40,7 +40,7 @@ fn status(screen: &Screen, status: MigrationStatus) -> String {
 /// One line on a migration.
 pub(crate) fn summary_line(screen: &Screen, migration: &MigrationBody) -> String {
     let record = &migration.record;
-    let what = subject(record.tenant_id.as_str(), record.slice);
+    let what = describe_subject(record.tenant_id.as_str(), record.slice);
     let mut line = format!(
         "{}: {what} from {} to {} is {}",
         sanitize(migration.id()),
@@ -188,7 +188,7 @@ fn describe_terms(terms: &MigrationTerms) -> String {
 
 /// The plan of a dry run.
 pub(crate) fn describe_plan(screen: &Screen, plan: &MovePlanBody) -> String {
-    let what = subject(&plan.tenant_id, plan.slice);
+    let what = describe_subject(&plan.tenant_id, plan.slice);
     let headline = format!("would move {what} from {} to {}:", plan.from, plan.to);
     let width = plan
         .actions
@@ -233,7 +233,7 @@ fn request_facts(screen: &Screen, migration: &MigrationBody) -> Vec<Fact> {
         ("migration", Some(migration.id().to_owned())),
         (
             "tenant",
-            Some(subject(record.tenant_id.as_str(), record.slice)),
+            Some(describe_subject(record.tenant_id.as_str(), record.slice)),
         ),
         ("from", Some(record.from.to_string())),
         ("to", Some(record.to.to_string())),
@@ -265,23 +265,29 @@ fn describe_word(screen: &Screen, word: &OperatorRequest) -> String {
     format!("by {}{}, {when}", word.actor, reason.unwrap_or_default())
 }
 
-/// What operators asked of it since.
+/// What operators requested of it to end it where it began.
+pub(crate) fn describe_return(how: ReturnKind) -> &'static str {
+    match how {
+        ReturnKind::Cancel => "cancel requested",
+        ReturnKind::Reverse => "reversal requested",
+    }
+}
+
+/// What operators requested of it since.
 fn control_facts(screen: &Screen, record: &Record) -> Vec<Fact> {
     let word = |word: &OperatorRequest| describe_word(screen, word);
-    let back = record.asked.back.as_ref().map(|back| {
-        let how = match back.how {
-            ReturnKind::Cancel => "cancel requested",
-            ReturnKind::Reverse => "reversal requested",
-        };
-        format!("{how} {}", word(&back.word))
-    });
+    let back = record
+        .asked
+        .back
+        .as_ref()
+        .map(|back| format!("{} {}", describe_return(back.how), word(&back.word)));
     let accepted = record.asked.accept_loss.as_ref();
     let accepted = accepted.map(|said| format!("accepted {}", word(said)));
     vec![
         ("paused", record.asked.paused.as_ref().map(word)),
         ("approved", record.asked.approved.as_ref().map(word)),
         ("started now", record.asked.start_now.as_ref().map(word)),
-        ("asked", back),
+        ("return", back),
         ("loss", accepted),
         ("complete", record.asked.complete.as_ref().map(word)),
     ]
@@ -303,9 +309,9 @@ fn measured_facts(screen: &Screen, migration: &MigrationBody) -> Vec<Fact> {
             "copied",
             (figures.rows > 0).then(|| {
                 format!(
-                    "{} rows, {} bytes",
-                    format_number(figures.rows),
-                    format_number(figures.bytes)
+                    "{}, {}",
+                    count_noun(figures.rows, "row"),
+                    count_noun(figures.bytes, "byte")
                 )
             }),
         ),
@@ -323,7 +329,7 @@ fn measured_facts(screen: &Screen, migration: &MigrationBody) -> Vec<Fact> {
         ),
         (
             "repaired",
-            (figures.repaired > 0).then(|| format!("{} rows", format_number(figures.repaired))),
+            (figures.repaired > 0).then(|| count_noun(figures.repaired, "row")),
         ),
         ("compared", compared),
         (
@@ -331,10 +337,10 @@ fn measured_facts(screen: &Screen, migration: &MigrationBody) -> Vec<Fact> {
             window_ends(migration).map(|at| moment_long(screen, at)),
         ),
         (
-            "alone",
+            "relaxed",
             figures.alone_since.map(|since| {
                 let since = moment_long(screen, since);
-                format!("{} alone acknowledges since {since}", record.to)
+                format!("{since}: since then {} alone acknowledges", record.to)
             }),
         ),
     ]
@@ -352,9 +358,11 @@ fn outcome_facts(screen: &Screen, migration: &MigrationBody) -> Vec<Fact> {
         )
     });
     vec![
-        ("given up", describe_loss(record, false)),
-        ("without", describe_loss(record, true)),
-        ("left behind", describe_copy_left(record)),
+        (
+            "abandoned",
+            record.given_up.as_ref().map(AcceptedLoss::describe),
+        ),
+        ("leftover", describe_leftover(record)),
         ("ended", ended),
         (
             "certificate",
@@ -367,17 +375,8 @@ fn outcome_facts(screen: &Screen, migration: &MigrationBody) -> Vec<Fact> {
     ]
 }
 
-/// The votes given up, in a window that was synchronous or not.
-fn describe_loss(record: &Record, synced: bool) -> Option<String> {
-    let lost = record
-        .given_up
-        .as_ref()
-        .filter(|lost| lost.synced == synced);
-    lost.map(AcceptedLoss::describe)
-}
-
-/// The state of a copy that was given up.
-fn describe_copy_left(record: &Record) -> Option<String> {
+/// The state of a leftover copy, of an abandoned shard or of one that was unreachable.
+fn describe_leftover(record: &Record) -> Option<String> {
     let to = record.copy_left().map_or(&record.to, |(shard, _)| shard);
     let goes = match record.may_remove_copy() {
         true => ", which is to be removed",
@@ -591,7 +590,7 @@ mod tests {
             "toShardID": "shard-3", "terms": {"windowMs": 7_200_000, "needsApproval": true},
             "price": {"polls": 4, "rows": 12_000, "bytes": 1_440_000, "durationMs": 320,
                 "pauseMs": 20, "fromMoves": 0, "neighbours": 21},
-            "actions": [{"phase": "PlanMove", "action": "claim acme/0 on shard-1"},
+            "actions": [{"phase": "PlanMove", "action": "claim acme on shard-1"},
                 {"phase": "WaitForSync", "action": "copy 4 polls and 12000 rows"}],
         });
         let body: MovePlanBody = serde_json::from_value(body).unwrap();

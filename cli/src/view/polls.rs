@@ -146,11 +146,11 @@ pub(crate) fn lanes_table(screen: &Screen, report: &LanesBody) -> String {
         ]);
     }
     format!(
-        "{}\n\n{}: {} votes on {} lanes per item; within 10 % of the mean is even, beyond 30 % skewed",
+        "{}\n\n{}: {} on {} per item; within 10 % of the mean is even, beyond 30 % skewed",
         table.render(),
         report.poll_id,
-        format_number(report.total),
-        report.lanes
+        count_noun(report.total, "vote"),
+        count_noun(report.lanes.into(), "lane")
     )
 }
 
@@ -177,8 +177,8 @@ pub(crate) fn describe_import(
 ) -> String {
     let mut text = lanes_table(screen, report);
     text.push_str(&format!(
-        "\n{} votes counted, {} already present; {} added as totals",
-        format_number(counted),
+        "\n{} counted, {} already present; {} added as totals",
+        count_noun(counted, "vote"),
         format_number(already),
         format_number(carried),
     ));

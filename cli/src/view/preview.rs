@@ -2,7 +2,7 @@
 
 use crate::body::{PreviewBody, ShardTraffic};
 use crate::output::Screen;
-use crate::table::{Table, format_number};
+use crate::table::{Table, count_noun, format_number};
 
 /// Number of shards to list; the rest is counted.
 const SHARDS_SHOWN: usize = 30;
@@ -128,7 +128,8 @@ fn traffic_table(screen: &Screen, preview_body: &PreviewBody) -> String {
     let mut text = table.render();
     if touched.len() > SHARDS_SHOWN {
         let rest = touched.len() - SHARDS_SHOWN;
-        text.push_str(&format!("\n… and {rest} more shards"));
+        let more = count_noun(rest as u64, "more shard");
+        text.push_str(&format!("\n… and {more}"));
     }
     text
 }

@@ -61,9 +61,9 @@ pub(crate) fn shard_files_text(
     ));
     if seen.polls_archived > 0 {
         text.push_str(&format!(
-            "{} polls have their rows in files of {} bytes, which were not read\n",
-            format_number(seen.polls_archived),
-            format_number(seen.archive_bytes),
+            "not read: the rows of {} in files of {}\n",
+            count_noun(seen.polls_archived, "archived poll"),
+            count_noun(seen.archive_bytes, "byte"),
         ));
     }
     for problem in &seen.problems {

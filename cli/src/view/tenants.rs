@@ -5,7 +5,7 @@ use ballast_domain::tenant::{Slice, Tenant, TenantStatus};
 use super::migrations::{describe_last_migration, describe_migration};
 use crate::body::Versioned;
 use crate::output::Screen;
-use crate::table::{self, Table, format_number, join_or_dash, moment, moment_long};
+use crate::table::{self, Table, count_noun, format_number, join_or_dash, moment, moment_long};
 
 /// The shards of a tenant's slices.
 fn describe_shards(tenant: &Tenant) -> String {
@@ -87,7 +87,15 @@ fn describe_residency(tenant: &Tenant) -> String {
 /// A split or merge that is running, or why the last one was given up.
 fn describe_slicing(tenant: &Tenant) -> Option<String> {
     if let Some(slicing) = &tenant.slicing {
-        return Some(format!("into {}, asked by {}", slicing.into, slicing.actor));
+        let verb = match slicing.is_merge(tenant.slices.len()) {
+            true => "merging",
+            false => "splitting",
+        };
+        let into = count_noun(slicing.into.into(), "slice");
+        return Some(format!(
+            "{verb} into {into}, requested by {}",
+            slicing.actor
+        ));
     }
     let why = tenant.last_slicing.as_ref()?.why.as_ref()?;
     Some(format!("given up: {why}"))

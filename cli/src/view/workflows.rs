@@ -75,7 +75,7 @@ pub(crate) fn workflow_table(screen: &Screen, workflows: &[WorkflowBody]) -> Str
 
 /// All about one of them.
 pub(crate) fn workflow_facts(screen: &Screen, workflow: &WorkflowBody) -> String {
-    let lacking = &workflow.missing_handlers;
+    let missing = &workflow.missing_handlers;
     let from = if workflow.built_in {
         "Ballast itself"
     } else {
@@ -88,7 +88,10 @@ pub(crate) fn workflow_facts(screen: &Screen, workflow: &WorkflowBody) -> String
             ("what it does", workflow.comment.clone()),
             ("comes from", Some(from.to_owned())),
             ("can start", Some(describe_readiness(workflow))),
-            ("lacking", (!lacking.is_empty()).then(|| lacking.join(", "))),
+            (
+                "missing handlers",
+                (!missing.is_empty()).then(|| missing.join(", ")),
+            ),
             ("begins with", Some(workflow.start_at.clone())),
             (
                 "deployed",

@@ -5,7 +5,7 @@ use maud::{Markup, html};
 
 use super::treemap::{Area, treemap};
 use crate::census::{Heat, ShardFigures};
-use crate::page::format::{number, to_f64};
+use crate::page::format::{counted, number, to_f64};
 
 /// The size of the drawing.
 #[derive(Debug, Clone, Copy)]
@@ -80,10 +80,10 @@ pub(crate) fn blocks(shard: &str, figures: &ShardFigures, size: Size) -> Markup 
     let whole = size.whole();
     let areas = treemap(&sorted, whole);
     let label = format!(
-        "{shard}: {} tenants with open polls, {} votes, {} votes per second",
-        number(figures.tenants.len() as u64 + figures.others),
-        number(figures.votes),
-        number(figures.rate)
+        "{shard}: {} with open polls, {}, {} per second",
+        counted(figures.tenants.len() as u64 + figures.others, "tenant"),
+        counted(figures.votes, "vote"),
+        counted(figures.rate, "vote")
     );
     html! {
         svg class="blocks" viewBox=(format!("0 0 {} {}", whole.width, whole.height)) role="group" aria-label=(label) {
@@ -99,14 +99,14 @@ fn block(figures: &ShardFigures, place: usize, area: &Area) -> Markup {
     let (name, votes, rate) = match tenant {
         Some(tenant) => (tenant.tenant.to_string(), tenant.votes, tenant.rate),
         None => (
-            format!("{} others", number(figures.others)),
+            counted(figures.others, "other"),
             figures.others_votes,
             figures.others_rate,
         ),
     };
     let tooltip = format!(
-        "{name} · {} votes · {} per second",
-        number(votes),
+        "{name} · {} · {} per second",
+        counted(votes, "vote"),
         number(rate)
     );
     // The summed tenants get the heat of their average.

@@ -48,7 +48,7 @@ impl Column<'_> {
                     // No figures are known of a shard that cannot be read.
                     p class="note bad small" { "Cannot be read: " (trouble) }
                     div class="sub" {
-                        span { (short(self.slices)) " of " (short(shard.max_slices)) " tenants" }
+                        span { (short(self.slices)) " of " (short(shard.max_slices)) " slices" }
                         span { "weight " (shard.weight) }
                     }
                 } @else {
@@ -69,11 +69,11 @@ impl Column<'_> {
 
     fn density(&self) -> Markup {
         let (slices, most) = (self.slices, self.shard.max_slices);
-        let label = format!("{} of {} tenants", number(slices), number(most));
+        let label = format!("{} of {} slices", number(slices), number(most));
         html! {
             (bar(slices, most, &label))
             div class="sub" {
-                span { (short(slices)) " of " (short(most)) " tenants" }
+                span { (short(slices)) " of " (short(most)) " slices" }
                 span { (bytes(self.figures.usage.disk_bytes)) }
             }
         }

@@ -24,7 +24,7 @@ use crate::draw::blocks::heat;
 use crate::forecasts::Forecasts;
 use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
-use crate::page::format::{badge, bytes, nothing, number, progress, short};
+use crate::page::format::{badge, bytes, counted, nothing, number, progress, short};
 use crate::page::layout::Page;
 use crate::session::Visitor;
 use crate::story::Story;
@@ -128,7 +128,7 @@ pub(super) async fn show(
     Ok(page.live("/console/live/fleet").show(&main))
 }
 
-/// FleetSource updates of the page.
+/// Live updates of the page.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,
@@ -269,7 +269,7 @@ impl FleetPage {
                     (short(votes))
                     @if !away.is_empty() { " " small { "without " (without(&away)) } }
                 } }
-                div { dt { "Tenants" } dd { (number(slices)) } }
+                div { dt { "Slices" } dd { (number(slices)) } }
                 div { dt { "Shards" } dd {
                     (shards.len())
                     @if !away.is_empty() { " " small { (badge("bad", &format!("{} unreachable", away.len()))) } }
@@ -342,12 +342,12 @@ impl FleetPage {
     fn spare(&self, spare: &[&Versioned<Shard>]) -> Markup {
         html! {
             section class="card tight" aria-label="Other shards" {
-                h2 { (number(spare.len() as u64)) " less busy shards" }
+                h2 { (counted(spare.len() as u64, "less busy shard")) }
                 div class="scroll" role="region" aria-label="Other shards" tabindex="0" {
                     table {
                         thead { tr {
                             th { "Shard" } th { "Region" } th { "State" }
-                            th class="num" { "Votes/s" } th class="num" { "Heat" } th class="num" { "Tenants" } th class="num" { "On disk" }
+                            th class="num" { "Votes/s" } th class="num" { "Heat" } th class="num" { "Slices" } th class="num" { "On disk" }
                             th { "Forecast" }
                         } }
                         tbody {

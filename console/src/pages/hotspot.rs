@@ -49,7 +49,7 @@ pub(super) async fn show(
             div id="hotspot-charts" class="grid" { (data.evidence_charts()) }
         }
     };
-    let page = Page::new(&console, &visitor, "HotspotRecord").with_charts();
+    let page = Page::new(&console, &visitor, "Hotspot").with_charts();
     Ok(page
         .live(format!("/console/live/hotspots/{id}"))
         .show(&main))
@@ -113,7 +113,7 @@ impl HotspotPage {
     fn head(&self) -> Markup {
         html! {
             div class="head" {
-                h1 { "HotspotRecord on " @for shard in &self.hotspot.shards { (links::shard(shard)) " " } }
+                h1 { "Hotspot on " @for shard in &self.hotspot.shards { (links::shard(shard)) " " } }
                 (hotspots::status(self.hotspot.status))
                 span class="muted mono small" { (self.hotspot.hotspot_id) }
             }

@@ -148,7 +148,7 @@ fn hotspot_table(hotspots: &[Versioned<HotspotRecord>], now: Timestamp) -> Marku
         );
     }
     let head = html! {
-        th { "HotspotRecord" } th { "Status" } th { "Shards" } th { "Cause" } th { "Cure" } th { "Plan" } th { "Since" }
+        th { "Hotspot" } th { "Status" } th { "Shards" } th { "Cause" } th { "Cure" } th { "Plan" } th { "Since" }
     };
     let rows = html! {
         @for Versioned { value: it, .. } in hotspots {
@@ -181,7 +181,7 @@ fn plan_table(plans: &[Versioned<PlanRecord>], now: Timestamp) -> Markup {
     if plans.is_empty() {
         return nothing(
             "No plans so far.",
-            &html! { "Ballast makes a plan when moving tenants relieves a hotspot." },
+            &html! { "Ballast makes a plan when it knows a cure for a hotspot." },
         );
     }
     let head = html! {

@@ -15,7 +15,7 @@ use crate::console::Console;
 use crate::fields::Fields;
 use crate::live::{PeriodicSource, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
-use crate::page::format::nothing;
+use crate::page::format::{counted, nothing};
 use crate::page::layout::Page;
 use crate::session::Visitor;
 
@@ -270,7 +270,7 @@ pub(super) fn heat_map(past: &LoadHistoryBody) -> Markup {
             }
             span { "90 % or more" }
         }
-        @if past.shards.len() > ROWS { p class="small muted" { "and " (past.shards.len() - ROWS) " more shards" } }
+        @if past.shards.len() > ROWS { p class="small muted" { "and " (counted((past.shards.len() - ROWS) as u64, "more shard")) } }
     }
 }
 

@@ -28,7 +28,7 @@ use crate::live::{LiveUpdate, Source, ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::ActionForm;
-use crate::page::format::{bytes, moment, number, progress, span, status};
+use crate::page::format::{bytes, counted, moment, number, progress, span, status};
 use crate::page::layout::Page;
 use crate::session::Visitor;
 use crate::story::Story;
@@ -80,7 +80,7 @@ pub(super) async fn show(
             .map(|(_, part)| part)
     };
     let main = html! {
-        p class="crumb" { a href="/console/moves" { "Moves" } }
+        p class="crumb" { a href="/console/moves" { "Migrations" } }
         div id="move-story" { (part("move-story").cloned().unwrap_or_default()) }
         div id="move-head" { (part("move-head").cloned().unwrap_or_default()) }
         div class="grid" {
@@ -440,8 +440,8 @@ impl MigrationPage {
                     @if let Some(at) = figures.cut_over_at { dt { "Cut over" } dd { (moment(at, self.now)) } }
                     dt { "Migration window" } dd { (span(moved.terms.window_ms)) }
                     @if let Some(most) = moved.terms.max_pause_ms { dt { "Maximum write pause" } dd { (most) " ms"
-                        @if figures.put_off > 0 { ", postponed " (figures.put_off) @if figures.put_off == 1 { " time" } @else { " times" } } } }
-                    @if figures.repaired > 0 { dt { "Repaired" } dd { (number(figures.repaired)) " rows" } }
+                        @if figures.put_off > 0 { ", postponed " (counted(figures.put_off.into(), "time")) } } }
+                    @if figures.repaired > 0 { dt { "Repaired" } dd { (counted(figures.repaired, "row")) } }
                 }
                 @if !moved.findings.is_empty() { (findings(&moved.findings, self.now)) }
             }
@@ -545,7 +545,7 @@ fn certificate_details(signed: &SignedCertificate) -> Markup {
         @if let Some(votes) = &certificate.votes { (vote_proof("At the cutover", votes)) }
         @if let Some(votes) = &certificate.votes_back { (vote_proof("On the way back", votes)) }
         @if let Some(lost) = &certificate.given_up {
-            @let (class, what) = if lost.synced { ("note warn", "Without its target: ") } else { ("note bad", "Votes given up: ") };
+            @let (class, what) = if lost.synced { ("note warn", "Abandoned: ") } else { ("note bad", "Votes lost: ") };
             p class=(class) role="note" id="given-up" { strong { (what) } (lost.describe())
                 @if let Some(reason) = &lost.reason { ": " (reason) } }
         }

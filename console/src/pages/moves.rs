@@ -124,7 +124,7 @@ async fn empty_note(console: &Console, filter: &MigrationFilter) -> Result<Strin
     }
 }
 
-/// MigrationListSource updates of the list.
+/// Live updates of the list.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,

@@ -124,7 +124,7 @@ fn cost_estimate(plan: &MigrationPlan) -> Markup {
                 @if let Some(most) = plan.terms.max_pause_ms { ", at most " (most) " ms" } }
             dt { "Migration window" } dd { (span(plan.terms.window_ms))
                 @if plan.terms.sync { ", votes are acknowledged by both shards" } }
-            dt { "Neighbours" } dd { (counted(price.neighbours, "other slice")) " on the source and target shards" }
+            dt { "Neighbours" } dd { (counted(price.neighbours, "other tenant")) " on the source and target shards" }
             dt { "Estimate based on" } dd {
                 @if price.from_moves == 0 { "defaults: no migration has completed here yet" }
                 @else { (counted(price.from_moves, "completed migration")) }

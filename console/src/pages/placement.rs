@@ -14,7 +14,7 @@ use crate::console::Console;
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::ActionForm;
-use crate::page::format::{badge, nothing, number};
+use crate::page::format::{badge, counted, nothing, number};
 use crate::session::Visitor;
 
 /// Shards of an explanation shown; eligible ones come first.
@@ -38,7 +38,7 @@ pub(super) fn why(explanation: &Explanation) -> Markup {
             table {
                 thead { tr {
                     th { "Shard" } th class="num" { "Score" } th class="num" { "Weight" }
-                    th class="num" { "Tenants" } th { "" }
+                    th class="num" { "Slices" } th { "" }
                 } }
                 tbody {
                     @for shard in explanation.shards.iter().take(SHOWN) {
@@ -54,7 +54,7 @@ pub(super) fn why(explanation: &Explanation) -> Markup {
             }
         }
         @if explanation.shards.len() > SHOWN {
-            p class="small muted" { "and " (number((explanation.shards.len() - SHOWN) as u64)) " more shards with lower scores" }
+            p class="small muted" { "and " (counted((explanation.shards.len() - SHOWN) as u64, "more shard")) }
         }
         h3 { "What would move it" }
         @if explanation.would_move.is_empty() {

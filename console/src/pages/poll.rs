@@ -155,11 +155,11 @@ pub(super) fn results(found: &PollListing, now: Timestamp, all: bool) -> Markup 
                 }
             }
         }
-        @if items.len() > ITEMS { p class="muted" { "and " (items.len() - ITEMS) " items with fewer votes" } }
+        @if items.len() > ITEMS { p class="muted" { "and " (counted((items.len() - ITEMS) as u64, "item")) " with fewer votes" } }
     }
 }
 
-/// PollResultsSource updates of the page.
+/// Live updates of the page.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,

@@ -235,7 +235,7 @@ fn busiest_table(polls: &[(&PollFigure, String)]) -> Markup {
     }
 }
 
-/// BusiestPollsSource updates of the page.
+/// Live updates of the page.
 pub(super) async fn live(
     State(console): State<Console>,
     visitor: Visitor,

@@ -127,7 +127,7 @@ fn about(body: &ShardBody) -> Markup {
             }
             dt { "URL" } dd { code { (shard.url) } }
             dt { "Weight" } dd { (shard.weight) }
-            dt { "Maximum tenants" } dd { (number(shard.max_slices)) }
+            dt { "Maximum slices" } dd { (number(shard.max_slices)) }
         }
     }
 }
@@ -144,7 +144,7 @@ fn change_form(visitor: &Visitor, body: &ShardBody) -> Markup {
                 p { "A shard of weight 2 gets twice as many tenants as one of weight 1. Changing the weight moves no tenant." }
                 label for="weight" { "Weight" }
                 input id="weight" name="weight" inputmode="decimal" value=(shard.weight);
-                label for="slices" { "Maximum tenants" }
+                label for="slices" { "Maximum slices" }
                 input id="slices" name="slices" inputmode="numeric" pattern="[0-9]*" value=(shard.max_slices);
                 label for="zones" { "Zones" }
                 input id="zones" name="zones" value=(shard.zones.iter().map(ToString::to_string).collect::<Vec<_>>().join(" "));
@@ -209,14 +209,14 @@ impl ShardPage {
             return html! {
                 p class="note bad" { "Cannot be read: " (trouble) }
                 p class="small muted" { "It holds " (number(self.body.slices)) " of " (number(shard.max_slices))
-                    " tenants. Their polls accept no votes until it is back." }
+                    " slices. Their polls accept no votes until it is back." }
             };
         }
         html! {
             dl class="strip" {
                 div { dt { "Votes per second" } dd { (number(self.figures.rate)) } }
                 div { dt { "Heat" } dd { @match &self.figures.heat { Some(heat) => { (heat.percent) " %" } None => { "—" } } } }
-                div { dt { "Tenants" } dd { (number(self.body.slices)) } }
+                div { dt { "Slices" } dd { (number(self.body.slices)) } }
                 div { dt { "Polls" } dd { (number(usage.polls)) @if usage.polls_archived > 0 { " " small { (number(usage.polls_archived)) " archived" } } } }
                 div { dt { "On disk" } dd { (bytes(usage.disk_bytes)) } }
                 div { dt { "Commit latency" } dd { @match usage.commit_micros {
@@ -227,7 +227,7 @@ impl ShardPage {
             (blocks(shard.shard_id.as_str(), &self.figures, Size::Large))
             br;
             (bar(self.body.slices, shard.max_slices, "Density"))
-            p class="small muted" { (number(self.body.slices)) " of " (number(shard.max_slices)) " tenants · "
+            p class="small muted" { (number(self.body.slices)) " of " (number(shard.max_slices)) " slices · "
                 (number(usage.voters_in_memory)) " of " (number(usage.voters_in_memory_max)) " voters in memory" }
             @if let Some(full) = self.ahead.shard(&shard.shard_id) { p class="small muted" { (full.words()) } }
         }
@@ -243,7 +243,7 @@ impl ShardPage {
                     DrainStatus::Idle => { (badge("warn", "accepts no new tenants, but no drain is running")) }
                     DrainStatus::Empty => { (badge("good", "empty")) }
                 }
-                " Tenants: " (number(self.drain.slices_left)) " left, " (number(self.drain.leaving)) " moving"
+                " Slices: " (number(self.drain.slices_left)) " left, " (number(self.drain.leaving)) " moving"
             }
             @if let Some(emptying) = &self.emptying { (emptying.show(self.now)) }
             @if !self.leaving.is_empty() {

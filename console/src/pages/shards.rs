@@ -47,7 +47,7 @@ fn table(console: &Console, all: &[ShardBody]) -> Markup {
             table {
                 thead { tr {
                     th { "Shard" } th { "Region" } th { "Zones" } th { "State" } th class="num" { "Weight" }
-                    th { "Density" } th class="num" { "Tenants" } th class="num" { "Votes/s" }
+                    th { "Density" } th class="num" { "Slices" } th class="num" { "Votes/s" }
                     th class="num" { "Commit latency" } th class="num" { "On disk" }
                 } }
                 tbody {
@@ -66,7 +66,7 @@ fn table(console: &Console, all: &[ShardBody]) -> Markup {
                                 }
                             }
                             td class="num" { (shard.weight) }
-                            td { (bar(body.slices, shard.max_slices, &format!("{} of {} tenants", body.slices, shard.max_slices))) }
+                            td { (bar(body.slices, shard.max_slices, &format!("{} of {} slices", body.slices, shard.max_slices))) }
                             td class="num" { (number(body.slices)) " / " (number(shard.max_slices)) }
                             td class="num" { (number(readings.map_or(0, |readings| readings.rate))) }
                             td class="num" { @match readings.and_then(|readings| readings.usage.commit_micros) {

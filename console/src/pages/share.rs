@@ -15,6 +15,7 @@ use crate::form_submission::FormSubmission;
 use crate::live::{ViewerAccess, stream_updates};
 use crate::page::error::ErrorPage;
 use crate::page::flash::{redirect_with_message, redirect_with_secret};
+use crate::page::format::counted;
 use crate::page::layout;
 use crate::session::Purpose;
 
@@ -55,7 +56,8 @@ pub(super) async fn make(
     let sealed = sealed.ok_or_else(|| Error::internal("create a link", "encryption failed"))?;
     let link = format!("{}/console/share/{sealed}", console.settings.public_url);
     let message = format!(
-        "Expires after {days} days. Anyone who has the link sees these results, and nothing else."
+        "Expires after {}. Anyone who has the link sees these results, and nothing else.",
+        counted(days.unsigned_abs(), "day")
     );
     let to = format!("/console/polls/{tenant}/{poll}");
     Ok(redirect_with_secret(&console, &to, message, link))

@@ -12,7 +12,7 @@ use crate::fields::Fields;
 use crate::page::error::ErrorPage;
 use crate::page::flash::redirect_with_message;
 use crate::page::form::{hidden, reason};
-use crate::page::format::nothing;
+use crate::page::format::{counted, nothing};
 use crate::page::layout::Page;
 
 /// The form for the number of slices. It leads to a preview.
@@ -26,7 +26,7 @@ pub(super) fn form(tenant: &Tenant) -> Markup {
         details class="verb" {
             summary class="button" { @if slices == 1 { "Split…" } @else { "Split or merge…" } }
             form method="get" action=(format!("/console/tenants/{}/slices", tenant.tenant_id)) {
-                p { "This tenant has " (slices) @if slices == 1 { " slice" } @else { " slices" }
+                p { "This tenant has " (counted(slices as u64, "slice"))
                     ". Its polls are spread over its slices; each slice can be on a different shard." }
                 label for="slices-into" { "Number of slices" }
                 select id="slices-into" name="into" {
@@ -71,7 +71,7 @@ pub(super) async fn plan(draft: OperatorPreview<TenantId>) -> Result<Response, E
         p class="crumb" { a href=(format!("/console/tenants/{id}")) { (id) } }
         div class="head" {
             h1 { (title) }
-            span class="muted" { (plan.slices) " → " (plan.into) " slices" }
+            span class="muted" { (plan.slices) " → " (counted(plan.into.into(), "slice")) }
         }
         section class="card" aria-labelledby="does" {
             h2 id="does" { "Steps" }

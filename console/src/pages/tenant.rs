@@ -20,7 +20,7 @@ use super::{
 };
 use crate::console::Console;
 use crate::page::error::ErrorPage;
-use crate::page::format::{moment, number, span};
+use crate::page::format::{counted, moment, span};
 use crate::page::layout::Page;
 use crate::page::part::later;
 use crate::session::Visitor;
@@ -204,7 +204,8 @@ fn identity(console: &Console, data: &TenantPage) -> Markup {
                 }
             }
             @if let Some(slicing) = &tenant.slicing {
-                dt { "Recutting" } dd { "into " (number(u64::from(slicing.into))) " slices" }
+                dt { @if slicing.is_merge(tenant.slices.len()) { "Being merged" } @else { "Being split" } }
+                dd { "into " (counted(u64::from(slicing.into), "slice")) }
             }
         }
     }

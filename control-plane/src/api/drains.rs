@@ -49,7 +49,7 @@ pub(super) async fn begin(
     Ok((StatusCode::ACCEPTED, Json(body)).into_response())
 }
 
-/// Cancel a drain: the shard accepts slices again, and no further migrations
+/// Cancel a drain: the shard accepts tenants again, and no further migrations
 /// begin. Running ones continue to their end.
 #[utoipa::path(post, path = "/shards/{shardID}/drain/cancel", operation_id = "cancelDrain",
     tag = "shards",

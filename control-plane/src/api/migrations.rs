@@ -332,10 +332,9 @@ pub(super) async fn approve(
     run_command(&plane, &id, change, what).await
 }
 
-/// Discard the copy that was given up when a migration was reversed without its
-/// target.
+/// Discard the copy of a target that was abandoned.
 ///
-/// It is the only copy of the votes that were given up. It is removed as soon as
+/// It is the only copy of the lost votes. It is removed as soon as
 /// its shard answers; then the tenant's slices can move to that shard again.
 #[utoipa::path(post, path = "/migrations/{migrationID}/discard", operation_id = "discardMigration",
     tag = "migrations",

@@ -209,7 +209,7 @@ pub async fn begin(
     show(plane, id, options).await
 }
 
-/// Cancels a drain: the shard accepts slices again, and no further migrations
+/// Cancels a drain: the shard accepts tenants again, and no further migrations
 /// begin. Running ones continue to their end.
 pub async fn cancel(plane: &ControlPlane, intent: &Intent, id: &ShardId) -> Result<DrainBody> {
     let shard = shards::get(plane, id).await?;

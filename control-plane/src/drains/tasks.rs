@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use ballast_domain::error::ErrorCategory;
 use ballast_domain::shard::ShardState;
+use ballast_domain::text::count_noun;
 use ballast_domain::{Error, ErrorCode, ShardId};
 use ballast_state_machines::engine::{HandlerRegistry, ProgressReport, TaskContext, TaskError};
 use serde::Deserialize;
@@ -65,7 +66,7 @@ type TaskResult = Result<Value, TaskError>;
 
 /// Registers the tasks of this workflow.
 #[must_use]
-pub fn with_drains(registry: HandlerRegistry, plane: &ControlPlane) -> HandlerRegistry {
+pub fn register_drain_tasks(registry: HandlerRegistry, plane: &ControlPlane) -> HandlerRegistry {
     macro_rules! tasks {
         ($registry:expr, $($resource:literal $task:ident)*) => {
             $registry$(.with_function($resource, {
@@ -177,9 +178,9 @@ async fn plan_drain(plane: &ControlPlane, input: &DrainInput, context: &TaskCont
         total: None,
         unit: "slices".to_owned(),
         note: Some(format!(
-            "{}, {}, {} stuck",
-            count(left, "slice left", "slices left"),
-            count(leaving, "migration running", "migrations running"),
+            "{} left, {} running, {} stuck",
+            count_noun(left, "slice"),
+            count_noun(leaving as u64, "migration"),
             plan.stuck_total
         )),
     });
@@ -191,10 +192,6 @@ async fn plan_drain(plane: &ControlPlane, input: &DrainInput, context: &TaskCont
         "left": left,
         "stuck": plan.stuck_total,
     }))
-}
-
-fn count(number: u64, one: &str, many: &str) -> String {
-    format!("{number} {}", if number == 1 { one } else { many })
 }
 
 fn drained_reply() -> Value {

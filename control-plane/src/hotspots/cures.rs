@@ -5,6 +5,7 @@ use ballast_domain::key::KeyThrottle;
 use ballast_domain::moving::MigrationPhase;
 use ballast_domain::shard::{Shard, ShardState};
 use ballast_domain::tenant::{SliceId, Tenant, find_slice};
+use ballast_domain::text::count_noun;
 use ballast_domain::{Error, ErrorCode, KeyId, PollId, RegionId, Result};
 use ballast_hotspot_detector::diagnose::Cure;
 use ballast_vote_shard::FencedSlice;
@@ -32,11 +33,11 @@ pub(crate) enum CureOutcome {
     Needs(ShardRequest),
 }
 
-/// The final count that a cure aims at, for cures that would otherwise add more
+/// Computes the final count that a cure aims at, for cures that would otherwise add more
 /// each time they are applied: slices of the tenant, or active shards of the
 /// region. It is recorded before the cure is applied, so that a restarted process
 /// can apply it again safely.
-pub(crate) async fn cure_target(plane: &ControlPlane, cure: &Cure) -> Result<Option<u64>> {
+pub(crate) async fn compute_cure_target(plane: &ControlPlane, cure: &Cure) -> Result<Option<u64>> {
     Ok(match cure {
         Cure::Split { slice, parts, .. } => {
             let tenant = tenants::get(plane, &slice.tenant_id).await?.value;
@@ -115,10 +116,16 @@ async fn change_lanes(
     let changed = match to >= from {
         true if has < to => shard.widen_lanes(&at, poll, to).await,
         false if has > to => shard.narrow_lanes(&at, poll, to).await,
-        _ => return Ok(format!("{poll} already has {has} lanes")),
+        _ => {
+            return Ok(format!(
+                "{poll} already has {}",
+                count_noun(has.into(), "lane")
+            ));
+        }
     };
     let lanes = changed.map_err(Error::from)?.spec.options.lanes;
-    Ok(format!("{poll} has {lanes} lanes instead of {has}"))
+    let lanes = count_noun(lanes.into(), "lane");
+    Ok(format!("{poll} has {lanes} instead of {has}"))
 }
 
 fn locate_poll(tenant: &Tenant, poll: PollId) -> Result<(FencedSlice, ballast_domain::ShardId)> {
@@ -154,9 +161,9 @@ async fn begin_split(
     Ok(format!("{id} is being split into {into} slices"))
 }
 
-/// The result of a split, once it has ended: the slice count when all cuts are
+/// Reads the result of a split, once it has ended: the slice count when all cuts are
 /// made and the moved slices are cut over, or why it was given up.
-pub(crate) async fn split_result(
+pub(crate) async fn read_split_result(
     plane: &ControlPlane,
     slice: &SliceId,
 ) -> Result<Option<std::result::Result<usize, String>>> {
@@ -252,7 +259,7 @@ mod tests {
             region: region.clone(),
             count: 2,
         };
-        let aimed = cure_target(&plane, &cure).await.unwrap();
+        let aimed = compute_cure_target(&plane, &cure).await.unwrap();
         assert_eq!(aimed, Some(before + 2));
         for _ in 0..2 {
             let acted = apply_cure(&plane, "plan-1", &cure, aimed).await.unwrap();

@@ -21,7 +21,8 @@ pub(crate) enum Decision {
 }
 
 /// Decides. `plan` is an open plan for the finding or for one of its shards;
-/// `awaits` is the calendar's objection.
+/// `awaits` is what speaks against acting now: the calendar, or that an operator
+/// rejected the last such plan, or that it failed.
 pub(crate) fn decide(
     mode: HotspotMode,
     finding: &Finding,
@@ -58,7 +59,7 @@ pub(crate) fn decide(
 
 /// Why a plan like the last one is not made again for now: an operator rejected
 /// it, or it failed.
-pub(crate) fn repeat_refusal(
+pub(crate) fn explain_no_repeat(
     last: &PlanRecord,
     finding: &Finding,
     rest_ms: u64,

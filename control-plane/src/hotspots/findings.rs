@@ -11,7 +11,7 @@ use ballast_hotspot_detector::diagnose::{Cure, Finding};
 use ballast_hotspot_detector::plan::Plan;
 use serde_json::Value;
 
-use super::decide::{Decision, decide, repeat_refusal};
+use super::decide::{Decision, decide, explain_no_repeat};
 use super::fleet::PlanScope;
 use super::matching::{CurrentFinding, KnownHotspot, match_findings};
 use super::plans::{self, NewPlan, PlanContent};
@@ -33,7 +33,7 @@ const RECENT_MAX: u32 = 50;
 
 /// The open hotspots.
 #[derive(Default)]
-pub(crate) struct Findings {
+pub(crate) struct OpenHotspots {
     open: Vec<OpenHotspot>,
 }
 
@@ -43,7 +43,7 @@ struct OpenHotspot {
     refused: Option<(NoActionReason, Timestamp)>,
 }
 
-impl Findings {
+impl OpenHotspots {
     /// Loads the hotspots that are open in the registry.
     pub(crate) async fn load_open(plane: &ControlPlane) -> Result<Self> {
         let query = RecordQuery {
@@ -247,18 +247,18 @@ async fn plan_cure(
 ) -> Result<TreatmentResult> {
     let (settings, now) = (plane.settings(), plane.now());
     let objection = describe_missing_engine(plane, &finding.cure);
-    let against = match objection.or_else(|| calendar_objection(plane, &finding.cure)) {
+    let against = match objection.or_else(|| check_calendar(plane, &finding.cure)) {
         Some(why_not) => Some(why_not),
         None => {
-            let last = last_plan(plane, hotspot, finding.cure.name()).await?;
+            let last = load_last_plan(plane, hotspot, finding.cure.name()).await?;
             let rest_ms = settings.hotspots.diagnose.rest_ms;
-            last.and_then(|last| repeat_refusal(&last, finding, rest_ms, now))
+            last.and_then(|last| explain_no_repeat(&last, finding, rest_ms, now))
         }
     };
     let approved = match decide(settings.hotspots.mode, finding, plan, against) {
         Decision::Nothing(why_not) => {
             let waits = match plan {
-                Some(plan) => migration_wait(plane, plan).await?,
+                Some(plan) => explain_migration_wait(plane, plan).await?,
                 None => None,
             };
             return Ok(TreatmentResult::no_action(waits.or(why_not)));
@@ -308,8 +308,8 @@ async fn plan_cure(
     })
 }
 
-/// The last plan made for a hotspot with this cure.
-async fn last_plan(
+/// Loads the last plan made for a hotspot with this cure.
+async fn load_last_plan(
     plane: &ControlPlane,
     hotspot: &HotspotRecord,
     does: &str,
@@ -330,7 +330,10 @@ async fn last_plan(
 }
 
 /// Why a running plan waits, if one of its migrations does.
-async fn migration_wait(plane: &ControlPlane, plan: &PlanRecord) -> Result<Option<NoActionReason>> {
+async fn explain_migration_wait(
+    plane: &ControlPlane,
+    plan: &PlanRecord,
+) -> Result<Option<NoActionReason>> {
     for name in &plan.migrations {
         let found = typed::get::<Migration>(plane.registry(), name).await?;
         let open = found.filter(|found| found.value.ended.is_none());
@@ -345,8 +348,8 @@ async fn migration_wait(plane: &ControlPlane, plan: &PlanRecord) -> Result<Optio
     Ok(None)
 }
 
-/// The calendar's objection to a cure. The planner checks moves itself.
-fn calendar_objection(plane: &ControlPlane, cure: &Cure) -> Option<NoActionReason> {
+/// Checks whether the calendar objects to a cure. The planner checks moves itself.
+fn check_calendar(plane: &ControlPlane, cure: &Cure) -> Option<NoActionReason> {
     let (calendar, now) = (plane.calendar()?, plane.now());
     match cure {
         Cure::Lanes { item, from, to } if to < from => {

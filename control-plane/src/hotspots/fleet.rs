@@ -204,8 +204,8 @@ pub(super) fn follow_options(
     }
 }
 
-/// The planner's terms.
-pub fn plan_terms(plane: &ControlPlane) -> PlanTerms {
+/// Creates the planner's terms from the settings.
+pub fn create_plan_terms(plane: &ControlPlane) -> PlanTerms {
     let settings = plane.settings();
     let (moves, hotspots) = (&settings.moves, &settings.hotspots);
     let usual = MigrationPace::default();

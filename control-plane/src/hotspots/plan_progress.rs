@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use ballast_domain::migration::{Migration, MigrationStatus};
 use ballast_domain::tenant::{SliceId, Tenant};
+use ballast_domain::text::count_noun;
 use ballast_domain::{Result, ShardId, TenantId, Timestamp};
 use ballast_hotspot_detector::diagnose::{Cure, CureRecord, CureVerdict};
 use ballast_hotspot_detector::load::{LoadHistory, Window};
@@ -152,7 +153,7 @@ async fn begin_plan(plane: &ControlPlane, state: &HotspotState, plan: &PlanRecor
     };
     let aim = match plan.aim {
         Some(aim) => Some(aim),
-        None => cures::cure_target(plane, cure).await?,
+        None => cures::compute_cure_target(plane, cure).await?,
     };
     if aim != plan.aim {
         let why = "target of the plan";
@@ -286,12 +287,18 @@ async fn check_split(
     slice: &SliceId,
 ) -> Result<()> {
     let tenant = &slice.tenant_id;
-    let why = match cures::split_result(plane, slice).await? {
+    let why = match cures::read_split_result(plane, slice).await? {
         None => return Ok(()),
         Some(Ok(slices)) => {
-            return record_done(plane, state, plan, &format!("{tenant} has {slices} slices")).await;
+            return record_done(
+                plane,
+                state,
+                plan,
+                &format!("{tenant} has {}", count_noun(slices as u64, "slice")),
+            )
+            .await;
         }
-        Some(Err(why)) => format!("the split was input up: {why}"),
+        Some(Err(why)) => format!("the split was given up: {why}"),
     };
     record_failure(plane, state, plan, &why).await
 }
@@ -346,9 +353,9 @@ async fn check_migrations(
         return fail_if_ended(plane, state, plan).await;
     }
     if moved == 0 {
-        return record_failure(plane, state, plan, "none of its slices was moved").await;
+        return record_failure(plane, state, plan, "nothing was moved").await;
     }
-    let note = format!("{moved} of {} slices were moved", plan.migrations.len());
+    let note = format!("{moved} of {} migrations cut over", plan.migrations.len());
     record_done(plane, state, plan, &note).await
 }
 
@@ -386,7 +393,7 @@ async fn record_verdict(
     id: &str,
     past: CureRecord,
 ) -> Result<()> {
-    let (measured, now) = (load.with_book(measured_use), plane.now());
+    let (measured, now) = (load.with_book(collect_measured_use), plane.now());
     let words = match past.verdict {
         Some(CureVerdict::Helped) => "it helped",
         Some(CureVerdict::DidNotHelp) => "it did not help",
@@ -409,8 +416,8 @@ async fn record_verdict(
     .await
 }
 
-/// What every shard uses now.
-pub(crate) fn measured_use(book: &LoadHistory) -> BTreeMap<ShardId, Resources> {
+/// Collects what every shard uses now.
+pub(crate) fn collect_measured_use(book: &LoadHistory) -> BTreeMap<ShardId, Resources> {
     let views = book.shards().filter_map(|(name, shard)| {
         let view = book.view(shard, Window::Short)?;
         Some((name.clone(), view.used))

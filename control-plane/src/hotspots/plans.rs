@@ -32,7 +32,7 @@ const OPEN_MAX: u32 = 1_000;
 pub async fn draft(plane: &ControlPlane, of: &PlanScope) -> Result<Plan> {
     let _turn = plane.preview_permit().await;
     let fleet = fleet::read(plane, of).await?;
-    run_planner(fleet, fleet::plan_terms(plane)).await
+    run_planner(fleet, fleet::create_plan_terms(plane)).await
 }
 
 /// Drafts a plan for all slices on an operator's request. Also moves slices that
@@ -41,7 +41,7 @@ pub async fn draft(plane: &ControlPlane, of: &PlanScope) -> Result<Plan> {
 pub async fn draft_all(plane: &ControlPlane, options: &MigrationOptions) -> Result<Plan> {
     let _turn = plane.preview_permit().await;
     let fleet = fleet::read(plane, &PlanScope::All).await?;
-    let mut terms = fleet::plan_terms(plane);
+    let mut terms = fleet::create_plan_terms(plane);
     terms.settle_seconds = 0;
     terms.follow_weights = true;
     terms.moves_max = REQUESTED_MOVES_MAX;
@@ -80,7 +80,7 @@ impl PlanContent {
         };
         let named = plan.moves.iter().take(MOVES_IN_SUMMARY);
         let named: Vec<_> = named
-            .map(|it| format!("{} to {}", it.slice, it.to))
+            .map(|it| format!("{} to {}", it.slice.label(), it.to))
             .collect();
         match plan.moves.len() - named.len() {
             0 => format!("move {}", named.join(", ")),

@@ -197,7 +197,7 @@ fn summarize(
     plans: &[String],
 ) -> String {
     if mode == HotspotMode::Off {
-        return "HotspotRecord detection is off (hotspots.mode).".to_owned();
+        return "Hotspot detection is off (hotspots.mode).".to_owned();
     }
     if !is_measured {
         return "Not a hotspot: it has not been measured for long enough.".to_owned();

@@ -15,7 +15,7 @@ use ballast_domain::{Result, Timestamp};
 use ballast_hotspot_detector::load::Window;
 use tokio::sync::watch;
 
-use super::findings::Findings;
+use super::findings::OpenHotspots;
 use super::plan_progress;
 use super::records::PlanRecord;
 use super::settings::HotspotMode;
@@ -47,7 +47,7 @@ pub async fn run(
 /// Reconciles hotspots with their records and plans.
 #[derive(Default)]
 pub struct HotspotReconciler {
-    findings: Findings,
+    hotspots: OpenHotspots,
     prepared: PreparedPolls,
     /// Whether the state from before this process was restored.
     is_ready: bool,
@@ -63,15 +63,15 @@ impl HotspotReconciler {
         let set = &settings.hotspots;
         if set.mode == HotspotMode::Off {
             state.reset();
-            return self.findings.record_findings(plane, Vec::new()).await;
+            return self.hotspots.record_findings(plane, Vec::new()).await;
         }
         if !state.uses_rules(&set.rules) {
-            replay_rules(plane, state, load, self.findings.oldest_since()).await?;
+            replay_rules(plane, state, load, self.hotspots.oldest_since()).await?;
         }
         let hot = load.with_book(|book| state.evaluate_rules(&set.rules, book));
         let limits = plan_progress::busy_tenant_limits(plane, load, !hot.is_empty()).await?;
         let found = load.with_book(|book| state.diagnose(book, &hot, &limits, &set.diagnose));
-        self.findings.record_findings(plane, found).await?;
+        self.hotspots.record_findings(plane, found).await?;
         self.prepared.plan_due_polls(plane).await
     }
 
@@ -80,7 +80,7 @@ impl HotspotReconciler {
         if self.is_ready {
             return Ok(());
         }
-        self.findings = Findings::load_open(plane).await?;
+        self.hotspots = OpenHotspots::load_open(plane).await?;
         let query = ballast_domain::registry::RecordQuery {
             descending: true,
             ..ballast_domain::registry::RecordQuery::all(

@@ -10,7 +10,7 @@ use ballast_state_machines::engine::{HandlerRegistry, TaskContext, TaskError};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::plan_progress::measured_use;
+use super::plan_progress::collect_measured_use;
 use super::plans::{self, change};
 use super::records::{PlanRecord, PlanStatus};
 use crate::change::IfMatch;
@@ -33,7 +33,7 @@ struct RebalanceInput {
 
 /// Registers the tasks of this workflow.
 #[must_use]
-pub fn with_plans(registry: HandlerRegistry, plane: &ControlPlane) -> HandlerRegistry {
+pub fn register_plan_tasks(registry: HandlerRegistry, plane: &ControlPlane) -> HandlerRegistry {
     let (one, two) = (plane.clone(), plane.clone());
     registry
         .with_function(
@@ -162,7 +162,7 @@ async fn measure_effect(plane: &ControlPlane, id: &str) -> Result<Value, Error> 
     };
     let measured = plane
         .load_monitor()
-        .map(|load| load.with_book(measured_use));
+        .map(|load| load.with_book(collect_measured_use));
     let measured = measured.unwrap_or_default();
     let outcome = PlanOutcome::compare(plan, &measured, plane.now());
     if plane.hotspot_state().is_none() {

@@ -44,7 +44,7 @@ pub struct TermsBody {
 pub fn show(plane: &ControlPlane) -> TermsBody {
     let settings = plane.settings();
     let hotspots = &settings.hotspots;
-    let terms = fleet::plan_terms(plane);
+    let terms = fleet::create_plan_terms(plane);
     TermsBody {
         rules: hotspots.rules.settings(),
         diagnose: hotspots.diagnose.clone(),

@@ -42,15 +42,15 @@ pub(super) async fn check_loss_is_needed(
     if is_unclear(migration) {
         let to = &migration.to;
         let detail = format!(
-            "{to} answers, so nothing of it has to be given up: the checks cannot tell which side is right"
+            "{to} answers, so it need not be abandoned: the checks cannot tell which side is right"
         );
         let error = Error::new(ErrorCode::LossNotNeeded, detail);
         return Err(error.with_next_step("Look at the findings (migration show); completing the migration keeps what the target has."));
     }
     let shards = &*migration_backends(plane)?.shards;
     let to = &migration.to;
-    // Going back without giving anything up was tried, and fails because of the
-    // target. An unreachable source is no reason to give anything up.
+    // Going back with everything was tried, and fails because of the target. An
+    // unreachable source is no reason to abandon the target.
     let waits = migration.waiting_for.as_deref().unwrap_or_default();
     if migration.asked.back.is_some() && waits.contains(&format!("{to}: ")) {
         return Ok(());
@@ -68,7 +68,7 @@ pub(super) async fn check_loss_is_needed(
     }
 }
 
-/// Why there is nothing to give up, if so. Pure.
+/// Why the target cannot be abandoned, if so. Pure.
 fn loss_refusal(migration: &Migration, moving: Option<&ActiveMigration>) -> Option<&'static str> {
     let id = &migration.migration_id;
     let (Some(moving), back) = (moving, id.way_back()) else {

@@ -324,7 +324,7 @@ pub(super) fn check_request(
         return Err(shards::not_found(plane, &new.to));
     }
     if slicing::is_to_be_cut(tenant, new.slice) {
-        let detail = format!("{slice} is being split or merged");
+        let detail = format!("{} is being split or merged", slice.label());
         let error = Error::new(ErrorCode::MoveInProgress, detail);
         return Err(error.with_next_step("Wait until it is done (tenant show)."));
     }
@@ -339,7 +339,7 @@ pub(super) fn check_request(
         && *from != part.shard_id
     {
         let here = &part.shard_id;
-        let detail = format!("{slice} is on {here}, not on {from}");
+        let detail = format!("{} is on {here}, not on {from}", slice.label());
         let next = format!("If it should still move, repeat with --from {here} or without --from.");
         return Err(Error::new(ErrorCode::MoveRefused, detail).with_next_step(next));
     }
@@ -402,13 +402,13 @@ fn no_slice(slice: &SliceId) -> Error {
 fn claim_refused(slice: &SliceId, refused: route::TransitionError) -> Error {
     match refused {
         route::TransitionError::Busy(other) => {
-            let detail = format!("migration {other} already moves {slice}");
+            let detail = format!("migration {other} already moves {}", slice.label());
             let next = format!("Wait for it (migration watch {other}) or cancel it first.");
             Error::new(ErrorCode::MoveInProgress, detail).with_next_step(next)
         }
         route::TransitionError::AlreadyOwner => Error::new(
             ErrorCode::AlreadyThere,
-            format!("{slice} is on that shard already"),
+            format!("{} is on that shard already", slice.label()),
         ),
         other => Error::new(ErrorCode::MoveRefused, other.to_string()),
     }

@@ -41,7 +41,7 @@ pub enum MigrationCommand {
     Complete,
     /// End it even if the source is unreachable.
     WithoutSource,
-    /// Remove the copy that was given up.
+    /// Remove the copy of the abandoned shard.
     Discard,
 }
 
@@ -136,7 +136,7 @@ fn requests_after(
                 asked.discard.get_or_insert(request);
                 Ok(asked)
             }
-            Some(LeftoverState::Gone) | None => Err(refuse(migration, "left no copy behind")),
+            Some(LeftoverState::Gone) | None => Err(refuse(migration, "left no copy")),
         };
     }
     if let Some(ended) = &migration.ended {

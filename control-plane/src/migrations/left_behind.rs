@@ -1,8 +1,7 @@
-//! Copies of slices that were left behind on unreachable shards.
+//! Leftover copies of slices, on shards that were unreachable.
 //!
-//! The shard of a copy that was given up still believes that it owns the slice.
-//! When it answers again, it has to disown the slice and takes no more votes.
-//! Its data is kept until an operator discards it. Copies without data of their
+//! An abandoned shard still believes that it owns the slice. When it answers again,
+//! it must learn that it does not, and takes no more votes of the slice. Its data is kept until an operator discards it. Copies without data of their
 //! own are removed as soon as their shard answers. Meanwhile no slice of that
 //! tenant may move there: that would mix two histories or destroy one.
 
@@ -20,7 +19,7 @@ use crate::registry::typed;
 /// Copies checked per round.
 const BATCH_SIZE: u32 = 1_000;
 
-/// Disowns or removes the left-behind copies on every shard that answers again.
+/// Retires or removes the leftover copies on every shard that answers again.
 pub(super) async fn reconcile_copies(plane: &ControlPlane, worker: &MigrationWorker) -> Result<()> {
     let query = RecordQuery {
         terms: vec![LEFT_OPEN.to_owned()],
@@ -29,15 +28,15 @@ pub(super) async fn reconcile_copies(plane: &ControlPlane, worker: &MigrationWor
     let left = typed::list::<Migration>(plane.registry(), &query).await?;
     for migration in left.into_iter().map(|found| found.value) {
         // Most such shards never come back: do not log that above debug level.
-        if let Err(error) = disown_copy(plane, worker, &migration).await {
+        if let Err(error) = reconcile_copy(plane, worker, &migration).await {
             let id = &migration.migration_id;
-            tracing::debug!(%id, %error, "a shard with a left-behind copy does not answer");
+            tracing::debug!(%id, %error, "a shard with a leftover copy does not answer");
         }
     }
     Ok(())
 }
 
-async fn disown_copy(
+async fn reconcile_copy(
     plane: &ControlPlane,
     worker: &MigrationWorker,
     migration: &Migration,
@@ -48,7 +47,7 @@ async fn disown_copy(
     let (id, shard) = (&migration.migration_id, lost.0);
     let slice = migration.slice_id();
     let mut holding = worker
-        .disown_shard(&slice, lost, id)
+        .notify_abandoned_shard(&slice, lost, id)
         .await
         .map_err(unavailable)?;
     // Also remove the files when the rows are gone: the process may have died in between.
@@ -58,7 +57,7 @@ async fn disown_copy(
             .await
             .map_err(unavailable)?;
         holding = worker
-            .disown_shard(&slice, lost, id)
+            .notify_abandoned_shard(&slice, lost, id)
             .await
             .map_err(unavailable)?;
     }
@@ -69,7 +68,7 @@ async fn disown_copy(
     if migration.left_behind == Some(left) {
         return Ok(());
     }
-    tracing::warn!(%id, %shard, ?left, "a shard with a left-behind copy answers again and takes no votes for the slice");
+    tracing::warn!(%id, %shard, ?left, "a shard with a leftover copy answers again and takes no votes for the slice");
     let edit = |migration: &mut Migration| migration.left_behind = Some(left);
     let kept = MigrationRecords::new(plane.clone());
     let noted = kept.change(id, "migration.leftBehind", &edit).await;
@@ -80,7 +79,7 @@ fn unavailable(error: impl std::error::Error) -> Error {
     Error::new(ErrorCode::Unavailable, error.to_string())
 }
 
-/// Rejects moving a tenant's slice to a shard that still has a left-behind copy.
+/// Rejects moving a tenant's slice to a shard that still has a leftover copy.
 pub(super) async fn check_no_copy_left(
     plane: &ControlPlane,
     tenant: &TenantId,
@@ -99,11 +98,13 @@ pub(super) async fn check_no_copy_left(
         || format!("Choose another shard, or have that copy removed (migration discard {id}).");
     let (detail, next) = match &migration.given_up {
         Some(left) if left.synced => (
-            format!("{to} still has a copy of {tenant} that migration {id} left behind"),
+            format!("{to} still has a copy of {tenant}: migration {id} abandoned it"),
             remove(),
         ),
         Some(_) => (
-            format!("{to} still has votes of {tenant} that were given up by migration {id}"),
+            format!(
+                "{to} still has votes of {tenant} that are lost elsewhere: migration {id} abandoned it"
+            ),
             remove(),
         ),
         None => (

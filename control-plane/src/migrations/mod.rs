@@ -4,8 +4,8 @@
 //!   begin               checks a request, writes the record, claims the slice
 //!   plan                dry run: what a migration would do
 //!   commands            pause, resume, approve, cancel, reverse, complete
-//!   accept_loss         whether what only the target has may be given up
-//!   left_behind         copies left on shards that were unreachable
+//!   accept_loss         whether the target may be abandoned
+//!   left_behind         leftover copies on shards that were unreachable
 //!   body                migrations as the API shows them
 //!   finish              when migrations would be over
 //!   admit               admission: limits, maintenance windows, approvals

@@ -2,6 +2,7 @@
 
 use ballast_domain::migration::{MigrationEstimate, MigrationTerms};
 use ballast_domain::tenant::SliceId;
+use ballast_domain::text::count_noun;
 use ballast_domain::{Result, ShardId, TenantId};
 use serde::Serialize;
 
@@ -114,6 +115,7 @@ fn actions(
     waits: &ExpectedWaits,
 ) -> Vec<MigrationAction> {
     let say = |phase, action: String| MigrationAction { phase, action };
+    let slice = slice.label();
     let wait = describe_waits(terms, waits);
     let away = match &waits.away {
         Some(why) => format!(" (it cannot be reached now: {why})"),
@@ -141,8 +143,9 @@ fn actions(
         say(
             "WaitForSync",
             format!(
-                "copy {} rows of polls (about {} bytes) to {to} while {from} takes votes, then copy what changed meanwhile",
-                price.rows, price.bytes
+                "copy {} of polls (about {}) to {to} while {from} takes votes, then copy what changed meanwhile",
+                count_noun(price.rows, "row"),
+                count_noun(price.bytes, "byte")
             ),
         ),
         say(

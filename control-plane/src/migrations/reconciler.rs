@@ -1,6 +1,6 @@
 //! Reconciles migrations: restarts those that no execution works on, unseals
-//! slices that have been sealed for too long, disowns copies on shards that come
-//! back after they were given up, and runs pending splits and merges.
+//! slices that have been sealed for too long, retires leftover copies on shards
+//! that answer again, and runs pending splits and merges.
 //!
 //! An execution runs each migration. If it is lost, or ends before the migration
 //! does, another one takes over: it reads the records and continues from there.

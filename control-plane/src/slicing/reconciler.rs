@@ -7,6 +7,7 @@ use ballast_domain::placement::{PlacementSubject, decide};
 use ballast_domain::registry::{CommitError, RecordKind, RecordQuery, SLICING};
 use ballast_domain::slicing::{Slicing, SlicingResult};
 use ballast_domain::tenant::{Tenant, TenantStatus};
+use ballast_domain::text::count_noun;
 use ballast_domain::{Clock, Result, TenantId};
 use ballast_migration_engine::cutter::{RecutClaimError, RecutOutcome, RecutWorker};
 use ballast_migration_engine::protocol::recut::{self, RecutError};
@@ -226,7 +227,7 @@ async fn record_end(
         at: plane.now(),
         why: why.clone(),
     });
-    let text = why.unwrap_or_else(|| format!("{} slices", now.value.slices.len()));
+    let text = why.unwrap_or_else(|| count_noun(now.value.slices.len() as u64, "slice"));
     let intent = Intent::ballast("recut", &text);
     let write = typed::update(now.version, &now.value)?;
     let commit = intent.commit(action, vec![write], Vec::new());

@@ -10,6 +10,7 @@ use ballast_domain::placement::{PlacementFleet, PlacementSubject, decide};
 use ballast_domain::registry::CommitError;
 use ballast_domain::slicing::{SliceLayout, Slicing};
 use ballast_domain::tenant::{SliceId, Tenant, TenantStatus};
+use ballast_domain::text::count_noun;
 use ballast_domain::{Error, PollId, Result, ShardId, TenantId};
 use ballast_migration_engine::protocol::recut::{self, RecutError};
 use serde::{Deserialize, Serialize};
@@ -286,7 +287,12 @@ async fn check_request(
         return Err(Error::new(ErrorCode::TenantClosed, detail));
     }
     if let Some(slicing) = &tenant.slicing {
-        let detail = format!("{id} is already being cut into {} slices", slicing.into);
+        let verb = match slicing.is_merge(tenant.slices.len()) {
+            true => "merged",
+            false => "split",
+        };
+        let into = count_noun(slicing.into.into(), "slice");
+        let detail = format!("{id} is already being {verb} into {into}");
         let error = Error::new(ErrorCode::MoveInProgress, detail);
         return Err(error.with_next_step("Wait until it is done (tenant show)."));
     }
@@ -302,7 +308,7 @@ async fn check_request(
         let detail = format!(
             "migration {} already moves {}",
             other.migration_id,
-            other.slice_id()
+            other.slice_id().label()
         );
         return Err(Error::new(ErrorCode::MoveInProgress, detail));
     }
@@ -329,8 +335,7 @@ async fn check_request(
 fn check_count(id: &TenantId, layout: &SliceLayout, wanted: SlicingRequest) -> Result<()> {
     let (have, into) = (layout.parts.len(), wanted.slice_count() as usize);
     if recut::plan_next_recut(layout, wanted.slice_count()).is_none() {
-        let noun = if have == 1 { "slice" } else { "slices" };
-        let detail = format!("{id} has {have} {noun}");
+        let detail = format!("{id} has {}", count_noun(have as u64, "slice"));
         return Err(Error::new(ErrorCode::AlreadySliced, detail));
     }
     let (fits, other) = match wanted {
@@ -341,7 +346,8 @@ fn check_count(id: &TenantId, layout: &SliceLayout, wanted: SlicingRequest) -> R
         return Ok(());
     }
     let detail = format!(
-        "{id} has {have} slices; {into} would not be {}",
+        "{id} has {}; {into} would not be {}",
+        count_noun(have as u64, "slice"),
         match wanted {
             SlicingRequest::Split { .. } => "more",
             SlicingRequest::Merge { .. } => "fewer",
@@ -379,10 +385,12 @@ fn plan_cuts(id: &TenantId, layout: &SliceLayout, wanted: SlicingRequest) -> Res
 
 fn to_error(id: &TenantId, layout: &SliceLayout, parents: &[u32], why: RecutError) -> Error {
     match why {
-        RecutError::SliceMigrating { slice, id: other } => Error::new(
-            ErrorCode::MoveInProgress,
-            format!("migration {other} already moves {id}/{slice}"),
-        ),
+        RecutError::SliceMigrating { slice, id: other } => {
+            let tenant_id = id.clone();
+            let moved = SliceId { tenant_id, slice };
+            let detail = format!("migration {other} already moves {}", moved.label());
+            Error::new(ErrorCode::MoveInProgress, detail)
+        }
         RecutError::DifferentShards => {
             let (to, moves) = gathering_commands(id, layout, parents);
             let detail = format!("the slices of {id} are on several shards");

@@ -18,7 +18,7 @@ const SECONDS_MAX: f64 = 86_400.0;
 
 /// Registers these resources.
 #[must_use]
-pub fn with_common(registry: HandlerRegistry) -> HandlerRegistry {
+pub fn register_common_tasks(registry: HandlerRegistry) -> HandlerRegistry {
     registry
         .with_function(WORK, work)
         .with_function(APPROVAL, approval)

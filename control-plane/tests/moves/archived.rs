@@ -116,7 +116,7 @@ async fn a_corrupt_file_on_the_target_is_copied_again_once() {
     let repaired = |shown: &MigrationBody| shown.migration.value.figures.repaired > 0;
     let shown = fleet.until(&id, "repaired", repaired).await;
     let finding = &shown.migration.value.findings[0];
-    assert_eq!((&finding.shard, &*finding.then), (&to, "copied anew"));
+    assert_eq!((&finding.shard, &*finding.then), (&to, "copied again"));
     assert!(finding.what.contains(&poll.to_string()), "{finding:?}");
     let again = shown.migration.value.figures.put_off;
     let is_quiet = |shown: &MigrationBody| shown.migration.value.figures.put_off > again;
@@ -172,7 +172,7 @@ async fn a_corrupt_file_on_the_owner_in_the_window_brings_the_slice_back() {
     assert_eq!(ended.status, MigrationStatus::Reversed, "{ended:#?}");
     let record = ended.migration.value;
     let why = record.ended.unwrap().why.unwrap();
-    assert!(why.contains(&format!("{to} is wrong")), "{why}");
+    assert!(why.contains(&format!("{to} has wrong data")), "{why}");
     assert!(why.contains(&poll.to_string()), "{why}");
     assert_eq!(record.findings[0].shard, to);
     assert_eq!((fleet.files(&from).len(), fleet.files(&to).len()), (1, 0));

@@ -220,7 +220,7 @@ impl TestFleet {
             readers.clone(),
             clock,
         );
-        let registry = steps.register(tasks::with_common(HandlerRegistry::new()));
+        let registry = steps.register(tasks::register_common_tasks(HandlerRegistry::new()));
         let engine = Engine::new(
             Arc::new(MemoryStore::new()),
             registry,

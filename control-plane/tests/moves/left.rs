@@ -128,7 +128,7 @@ async fn a_reversal_to_an_unreachable_shard_can_be_cancelled() {
         })
         .await;
     assert_eq!(waiting.phase, "Rollback");
-    // An unreachable source is no reason to give up what the target has.
+    // An unreachable source is no reason to abandon the target.
     let refused = fleet
         .command(&id, MigrationCommand::AcceptLoss)
         .await

@@ -48,7 +48,7 @@ async fn cut_off(fleet: &TestFleet) -> (ShardId, ShardId, MigrationId) {
     (from, to, id)
 }
 
-async fn given_up(fleet: &TestFleet, (from, to, id): &(ShardId, ShardId, MigrationId)) {
+async fn abandoned(fleet: &TestFleet, (from, to, id): &(ShardId, ShardId, MigrationId)) {
     let ended = fleet.ended(id).await;
     assert_eq!(ended.status, MigrationStatus::Reversed, "{ended:#?}");
     assert_eq!(ended.phase, "Rollback");
@@ -85,7 +85,7 @@ async fn given_up(fleet: &TestFleet, (from, to, id): &(ShardId, ShardId, Migrati
             .certificate
             .describe_doubt()
             .unwrap()
-            .contains("given up")
+            .contains("abandoned")
     );
     // The lost copy is kept, and takes no more votes when it is back.
     let epoch = record
@@ -142,14 +142,14 @@ async fn given_up(fleet: &TestFleet, (from, to, id): &(ShardId, ShardId, Migrati
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn votes_only_on_a_lost_target_are_given_up_after_acceptance() {
+async fn votes_only_on_a_lost_target_are_abandoned_after_acceptance() {
     let fleet = TestFleet::new().await;
     let cut = cut_off(&fleet).await;
     fleet
         .command(&cut.2, MigrationCommand::AcceptLoss)
         .await
         .unwrap();
-    given_up(&fleet, &cut).await;
+    abandoned(&fleet, &cut).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -170,7 +170,7 @@ async fn a_stuck_reversal_can_continue_without_the_target() {
         .command(&cut.2, MigrationCommand::AcceptLoss)
         .await
         .unwrap();
-    given_up(&fleet, &cut).await;
+    abandoned(&fleet, &cut).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -209,7 +209,7 @@ async fn loss_is_not_accepted_without_need_or_reason() {
     let asked = fleet.show(&id).await.migration.value.asked;
     assert!(asked.is_empty(), "{asked:?}");
     fleet.shards.set_away(None);
-    // Even if the loss was accepted, nothing is given up that can be had.
+    // Even if the loss was accepted, nothing is lost that can still be read.
     fleet.command(&id, MigrationCommand::Reverse).await.unwrap();
     let ended = fleet.ended(&id).await;
     assert_eq!(ended.status, MigrationStatus::Reversed);

@@ -60,7 +60,7 @@ async fn is_back(fleet: &TestFleet, (from, to, id): &(ShardId, ShardId, Migratio
         None,
         "it proves that all is there"
     );
-    // The target is still disowned, and keeps the unacknowledged vote.
+    // The target still knows that it was abandoned, and keeps the unacknowledged vote.
     fleet.shards.set_away(None);
     fleet
         .until(id, "it is told", |shown| {
@@ -118,7 +118,7 @@ async fn ending_the_window_lets_votes_be_taken_without_the_source() {
     while sync().await {
         tokio::task::yield_now().await;
     }
-    // From now on it is a normal window: what only the target has is not given up.
+    // From now on it is a normal window: the target is not abandoned with what only it has.
     fleet.shards.set_away(Some(to.as_str()));
     fleet
         .until(&id, "it waits for the target", |shown| {

@@ -18,9 +18,9 @@ pub struct VoterState<'a> {
     pub requests: &'a [(RequestId, u32)],
 }
 
-/// A ballot, as the rules see it.
+/// A ballot that the rules are to judge.
 #[derive(Debug, Clone, Copy)]
-pub struct JudgedBallot {
+pub struct UnjudgedBallot {
     /// The item's position.
     pub item: u16,
     /// Whether to choose or withdraw it.
@@ -84,7 +84,7 @@ pub fn clamp_arrival(arrived_at: Timestamp, now: Timestamp, allowance_ms: i64) -
 }
 
 /// Decides about a ballot, given its poll and the voter's row.
-pub fn judge(poll: &Poll, row: Option<VoterState<'_>>, asked: &JudgedBallot) -> BallotDecision {
+pub fn judge(poll: &Poll, row: Option<VoterState<'_>>, asked: &UnjudgedBallot) -> BallotDecision {
     let items = row.map_or(&[][..], |row| row.items);
     let revision = row.map_or(0, |row| row.revision);
     let requests = row.map_or(&[][..], |row| row.requests);
@@ -177,8 +177,8 @@ mod tests {
         Timestamp::from_unix_ms(ms)
     }
 
-    fn ask(item: u16, at: i64) -> JudgedBallot {
-        JudgedBallot {
+    fn ask(item: u16, at: i64) -> UnjudgedBallot {
+        UnjudgedBallot {
             item,
             choice: VoteChoice::For,
             request: RequestId(99),
@@ -278,7 +278,7 @@ mod tests {
             revision: 2,
             requests: &requests,
         };
-        let late = JudgedBallot {
+        let late = UnjudgedBallot {
             request: RequestId(7),
             ..ask(1, 20)
         };
@@ -288,7 +288,7 @@ mod tests {
 
     #[test]
     fn a_required_revision_must_match_the_row() {
-        let demands = |revision| JudgedBallot {
+        let demands = |revision| UnjudgedBallot {
             if_revision: Some(revision),
             ..ask(0, 20)
         };
@@ -301,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_choice_is_withdrawn_where_votes_may_change() {
-        let withdraw = |item| JudgedBallot {
+        let withdraw = |item| UnjudgedBallot {
             choice: VoteChoice::Withdraw,
             ..ask(item, 20)
         };

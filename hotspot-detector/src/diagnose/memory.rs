@@ -269,6 +269,7 @@ impl CureHistory {
         let moved = |past: &&CureRecord| past.cure.slices().contains(&slice) || is_of(past);
         let last = self.cures.iter().rev().find(moved)?;
         let (begun, rested) = (last.begun, rested(last, settings));
+        let slice = slice.label();
         if now < rested {
             return Some(format!(
                 "{slice} {RESTS} {begun} and is not moved again before {rested}"

@@ -106,13 +106,15 @@ fn describe_cause(cause: &HotspotCause) -> String {
         }
         HotspotCause::HotTenant { slice, share, .. } => {
             format!(
-                "tenant {slice} alone uses {} of the shard's capacity",
+                "tenant {} alone uses {} of the shard's capacity",
+                slice.label(),
                 percent(*share)
             )
         }
         HotspotCause::UnfairTenant { slice, share, .. } => {
             format!(
-                "tenant {slice} uses {} of the shard's capacity, more than its fair share",
+                "tenant {} uses {} of the shard's capacity, more than its fair share",
+                slice.label(),
                 percent(*share)
             )
         }
@@ -166,7 +168,7 @@ pub fn describe_cure(cure: &Cure) -> String {
         } => {
             let targets: Vec<_> = slices
                 .iter()
-                .map(|placed| format!("{} to {}", placed.slice, placed.to))
+                .map(|placed| format!("{} to {}", placed.slice.label(), placed.to))
                 .collect();
             format!(
                 "move {}: {}, about {}",
@@ -182,7 +184,8 @@ pub fn describe_cure(cure: &Cure) -> String {
             ..
         } => {
             format!(
-                "split {slice} into {parts} parts, about {}",
+                "split {} into {parts} parts, about {}",
+                slice.label(),
                 duration(*price_ms as f64)
             )
         }

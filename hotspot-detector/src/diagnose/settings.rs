@@ -47,7 +47,9 @@ pub struct DiagnosisSettings {
     pub judge_ms: u64,
     /// After this time an unfinished cure no longer blocks others, in milliseconds.
     pub give_up_ms: u64,
-    /// How long a slice is not moved again, in milliseconds.
+    /// How long after a cure its slice is not moved and its tenant not split again, and
+    /// how long a cure that did not help and a plan that was rejected are not repeated, in
+    /// milliseconds.
     pub rest_ms: u64,
 }
 

@@ -49,7 +49,8 @@ impl OverloadCase<'_> {
         let mut evidence = vec![
             self.describe_level(dimension),
             format!(
-                "{slice} alone uses {} of the shard's capacity ({})",
+                "{} alone uses {} of the shard's capacity ({})",
+                slice.label(),
                 percent(share),
                 dimension.name()
             ),
@@ -73,8 +74,9 @@ impl OverloadCase<'_> {
         let moving = Rejected {
             cure: "move",
             because: format!(
-                "moving will not help: with {slice} every shard of the region would be more \
-                 than {} full",
+                "moving will not help: with {} every shard of the region would be more than {} \
+                 full",
+                slice.label(),
                 percent(self.settings.level)
             ),
         };

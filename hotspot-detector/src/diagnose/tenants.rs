@@ -61,9 +61,10 @@ impl OverloadCase<'_> {
         let evidence = vec![
             self.describe_level(dimension),
             format!(
-                "{} of that ({}) is used by {slice}",
+                "{} of that ({}) is used by {}",
                 percent(of_use.min(1.0)),
-                dimension.name()
+                dimension.name(),
+                slice.label()
             ),
         ];
         let may_move = candidates.iter().any(|(candidate, _)| candidate == slice);
@@ -78,7 +79,10 @@ impl OverloadCase<'_> {
             return self.propose_move(cause, evidence, dimension, subset, rejected);
         }
         if may_move {
-            let because = format!("no shard of the region has room for {slice} at the moment");
+            let because = format!(
+                "no shard of the region has room for {} at the moment",
+                slice.label()
+            );
             rejected.push(Rejected {
                 cure: "move",
                 because,
@@ -135,7 +139,8 @@ impl OverloadCase<'_> {
             .iter()
             .map(|(slice, used)| {
                 format!(
-                    "{slice} ({})",
+                    "{} ({})",
+                    slice.label(),
                     percent(used[dimension] / self.capacity()[dimension])
                 )
             })
@@ -162,11 +167,11 @@ impl OverloadCase<'_> {
         let slices = self.fleet.slices(self.facts, dimension);
         let (_, used) = slices.iter().find(|(name, _)| name == slice)?;
         let (dimension, share) = used.fill(self.capacity());
-        let level = self.settings.level;
-        let fair = self.settings.fair_share;
+        let (level, fair) = (self.settings.level, self.settings.fair_share);
         if share <= fair {
             return None;
         }
+        let label = slice.label();
         let cause = HotspotCause::UnfairTenant {
             slice: slice.clone(),
             dimension,
@@ -174,7 +179,7 @@ impl OverloadCase<'_> {
         };
         let evidence = vec![
             format!(
-                "{slice} uses {} of the capacity of {} ({})",
+                "{label} uses {} of the capacity of {} ({})",
                 percent(share),
                 self.name,
                 dimension.name()
@@ -208,7 +213,7 @@ impl OverloadCase<'_> {
         }
         let because = resting.unwrap_or_else(|| {
             format!(
-                "moving will not help: {slice} would have as large a share of any shard with room \
+                "moving will not help: {label} would have as large a share of any shard with room \
                  for it"
             )
         });

@@ -37,7 +37,13 @@ pub(super) fn shard(
     let named: Vec<_> = slices
         .iter()
         .take(NAMED)
-        .map(|(slice, used)| format!("{slice} ({})", percent(used[dimension] / capacity)))
+        .map(|(slice, used)| {
+            format!(
+                "{} ({})",
+                slice.label(),
+                percent(used[dimension] / capacity)
+            )
+        })
         .collect();
     let level = percent(settings.level);
     Some(BearableLoad {
@@ -102,7 +108,8 @@ pub(super) fn tenant(
     Some(BearableLoad {
         fill,
         evidence: vec![format!(
-            "{slice} uses {} of the capacity of {name} ({})",
+            "{} uses {} of the capacity of {name} ({})",
+            slice.label(),
             percent(fill),
             dimension.name()
         )],

@@ -245,7 +245,7 @@ impl<'a> Search<'a> {
         let mut need = relief(left, left, &self.whole);
         let mut sum = cost as f64;
         for item in &self.core[at..] {
-            // RatedItem against the whole, as the order is.
+            // Rated against the whole, as in the order of the items.
             let gives = relief(&item.amount, &self.whole, &self.whole);
             if gives >= need {
                 return sum + item.cost as f64 * need / gives;

@@ -3,6 +3,8 @@
 
 use std::fmt::{self, Write};
 
+use ballast_domain::tenant::SliceId;
+
 use super::report::{
     MigrationCause, MissingShards, NoReliefReason, Plan, PlannedMigration, ShardEffect,
     UnrelievedShard,
@@ -96,7 +98,7 @@ fn cure(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn moved(step: &PlannedMigration) -> String {
     let mut line = format!(
         "{} from {} to {} ({}): {}",
-        step.slice,
+        step.slice.label(),
         step.from,
         step.to,
         bytes(step.bytes),
@@ -134,7 +136,7 @@ fn because(cause: &MigrationCause) -> String {
         ),
         MigrationCause::Leave { why } => why.clone(),
         MigrationCause::Pin { actor } => format!("{actor} pinned it there"),
-        MigrationCause::Room { slice } => format!("it makes room for {slice}"),
+        MigrationCause::Room { slice } => format!("it makes room for {}", slice.label()),
         MigrationCause::Aside { then } => {
             format!(
                 "it moves temporarily until {then} has room, because slices wait for each other's room"
@@ -187,7 +189,7 @@ fn not_helped(plan: &Plan, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
     more(f, plan.unhelped.len(), SHARDS_SHOWN, "shards")?;
     for waiting in &plan.waiting {
-        let names: Vec<String> = waiting.examples.iter().map(ToString::to_string).collect();
+        let names: Vec<String> = waiting.examples.iter().map(SliceId::label).collect();
         writeln!(
             f,
             "Not moved: {} must leave {} and cannot: {} ({}{})",
@@ -251,8 +253,9 @@ fn why_not(why: &NoReliefReason) -> String {
             "it is draining, and some of its slices cannot leave, see below.".to_owned()
         }
         NoReliefReason::TooBig { slice, share } => format!(
-            "{slice} alone uses {} of the shard's limit, and no shard is larger: \
+            "{} alone uses {} of the shard's limit, and no shard is larger: \
              moving it will not help. Splitting it may, unless most of its load is one poll.",
+            slice.label(),
             percent(*share)
         ),
         NoReliefReason::NoRoom { slices } => format!(

@@ -24,6 +24,7 @@ use serde::{Deserialize, Serialize};
 use ballast_domain::bounds::{WEIGHT_MAX, WEIGHT_MIN};
 use ballast_domain::id::{RegionId, ShardId};
 use ballast_domain::shard::ShardState;
+use ballast_domain::text::count_noun;
 
 use crate::plan::{FleetSnapshot, Plan, PlanShard, PlanTerms, Totals, plan};
 
@@ -233,9 +234,12 @@ impl fmt::Display for WhatIfReport {
         }
         writeln!(
             f,
-            "Without the change: {} migrations, {} shards over a limit afterwards. \
-             With the change: {} migrations, {} shards over a limit afterwards.",
-            without.moves, without.over_after, with.moves, with.over_after
+            "Without the change: {}, {} over a limit afterwards. \
+             With the change: {}, {} over a limit afterwards.",
+            count_noun(without.moves as u64, "migration"),
+            count_noun(without.over_after as u64, "shard"),
+            count_noun(with.moves as u64, "migration"),
+            count_noun(with.over_after as u64, "shard")
         )?;
         fmt::Display::fmt(&self.plan, f)
     }

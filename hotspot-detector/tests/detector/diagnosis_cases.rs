@@ -298,7 +298,7 @@ fn a_load_within_the_limits_is_reported_with_the_limit() {
         "{report}"
     );
     assert!(
-        report.contains("whale/0 (60 %)") && report.contains("75 %"),
+        report.contains("whale (60 %)") && report.contains("75 %"),
         "{report}"
     );
     assert!(!report.contains("explain"), "{report}");

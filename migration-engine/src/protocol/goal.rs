@@ -102,10 +102,10 @@ pub fn is_write_pause_over<S>(phase: MigrationPhase, next: &ProtocolAction<S>) -
         )
 }
 
-/// Whether a worker that postpones the cutover stops before this action: it only
-/// takes the seal back, until the source is reinstated.
+/// Whether the source takes writes again, judging by the next action: a worker that
+/// postpones the cutover stops before this one.
 #[must_use]
-pub fn is_postponed<S>(phase: MigrationPhase, next: &ProtocolAction<S>) -> bool {
+pub fn is_source_reinstated<S>(phase: MigrationPhase, next: &ProtocolAction<S>) -> bool {
     match next {
         ProtocolAction::UpdateRecord(_) => phase == MigrationPhase::Copying,
         ProtocolAction::SendCommand(_, FenceCommand::Reinstate(_)) => false,
@@ -128,9 +128,9 @@ mod tests {
             (WorkGoal::ReverseCancelled, [false, false]),
         ];
         for (goal, postponed) in goals {
-            let is_postponed = [false, true]
+            let is_source_reinstated = [false, true]
                 .map(|is_reverse| goal.to_intent(is_reverse, true) == MigrationIntent::Postpone);
-            assert_eq!(is_postponed, postponed, "{goal:?}");
+            assert_eq!(is_source_reinstated, postponed, "{goal:?}");
         }
     }
 

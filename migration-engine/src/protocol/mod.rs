@@ -253,10 +253,10 @@ impl<S: Clone + PartialEq> PhaseStep<'_, S> {
     }
 }
 
-/// Returns the command for a shard whose copy was left behind at this epoch, once
+/// Returns the command for a shard that was abandoned or left with a copy at this epoch, once
 /// the shard answers again. The shard may believe that it owns the slice and must
 /// stop taking votes; its data is kept. `None` when its fence already says so.
-pub fn disown_command(fence: &Option<Fence>, epoch: Epoch) -> Option<FenceCommand> {
+pub fn command_for_abandoned(fence: &Option<Fence>, epoch: Epoch) -> Option<FenceCommand> {
     let Some(fence) = fence else {
         // The slice never reached it, or its disk was replaced. Leave a tombstone
         // that refuses commands still in flight.
@@ -270,7 +270,7 @@ pub fn disown_command(fence: &Option<Fence>, epoch: Epoch) -> Option<FenceComman
         // Gone since an earlier migration: raise the tombstone's epoch, so that it
         // also refuses commands of this one.
         Holding::Gone if epoch > fence.epoch => Some(FenceCommand::Purge(epoch)),
-        // It was disowned before, or a later migration brought the slice back to it.
+        // It knows already, or a later migration brought the slice back to it.
         _ => None,
     }
 }

@@ -48,7 +48,7 @@ pub enum TransitionError {
     #[error("the migration has abandoned its source")]
     AbandonsOwner,
     /// The migration is in another phase.
-    #[error("the migration is in phase {0:?}")]
+    #[error("the migration is in phase {}", .0.name())]
     WrongPhase(MigrationPhase),
 }
 
@@ -320,8 +320,8 @@ mod tests {
         let forth = MigrationId("m".to_owned());
         let there = claim(&placed, &forth, 1, true).and_then(|route| seal(&route, &forth));
         let there = there.and_then(|route| commit(&route, &forth)).unwrap();
-        let forsaken = reverse_without_owner(&there, &forth, &id()).unwrap();
-        let leaving = seal(&forsaken, &id()).unwrap();
+        let returning = reverse_without_owner(&there, &forth, &id()).unwrap();
+        let leaving = seal(&returning, &id()).unwrap();
         let cleaning = clean(&window, &id()).unwrap();
         [
             ("none", placed),
@@ -330,7 +330,7 @@ mod tests {
             ("aborting", aborting),
             ("window", window),
             ("cleaning", cleaning),
-            ("forsaken", forsaken),
+            ("returning", returning),
             ("leaving", leaving),
             ("abandoned", abandoned),
         ]
@@ -345,7 +345,7 @@ mod tests {
                 let gives_up = route.moving.as_ref().is_some_and(|moving| moving.gives_up);
                 let phase = match route.moving.as_ref().map(|moving| moving.phase) {
                     Some(MigrationPhase::Window) if gives_up => "abandoned",
-                    Some(MigrationPhase::Copying) if gives_up => "forsaken",
+                    Some(MigrationPhase::Copying) if gives_up => "returning",
                     None => "none",
                     Some(MigrationPhase::Copying) => "copying",
                     Some(MigrationPhase::Sealing { .. }) => "sealing",
@@ -372,9 +372,9 @@ none       copying 0@1/2          -                      -                      
 copying    busy                   sealing 0@1/3          -                      -                      -                      aborting 0@1/2         -                      -                      -                      -
 sealing    busy                   -                      window 1@3/3           abandoned 1@3/3        copying 0@4/4          aborting 0@4/4         -                      -                      -                      -
 aborting   busy                   -                      -                      -                      -                      -                      -                      -                      -                      none 0@4/4
-window     busy                   -                      -                      -                      -                      -                      cleaning 1@3/3         copying 1@3/4          forsaken 1@3/4         -
+window     busy                   -                      -                      -                      -                      -                      cleaning 1@3/3         copying 1@3/4          returning 1@3/4        -
 cleaning   busy                   -                      -                      -                      -                      -                      -                      -                      -                      none 1@3/3
-forsaken   busy                   sealing 1@3/5          -                      -                      -                      -                      -                      -                      -                      -
+returning  busy                   sealing 1@3/5          -                      -                      -                      -                      -                      -                      -                      -
 leaving    busy                   -                      -                      abandoned 0@5/5        -                      -                      -                      -                      -                      -
 abandoned  busy                   -                      -                      -                      -                      -                      -                      -                      -                      none 1@3/3
 ";
@@ -460,9 +460,9 @@ abandoned  busy                   -                      -                      
         assert!(relax(&copying, &forth).is_err() && relax(&sealing, &forth).is_err());
         let turned = reverse(&window, &forth, &back).unwrap();
         assert!(!is_sync(&relax(&turned, &back).unwrap()));
-        let forsaken = reverse_without_owner(&window, &forth, &back).unwrap();
+        let returning = reverse_without_owner(&window, &forth, &back).unwrap();
         assert!(
-            relax(&forsaken, &back).is_err(),
+            relax(&returning, &back).is_err(),
             "the abandonment relies on it"
         );
         let relaxed = relax(&window, &forth).unwrap();

@@ -24,7 +24,7 @@ use super::difference_report::{DifferenceReport, describe_differences};
 use super::verify_consistency::find_damaged_polls;
 use crate::copy::CopyProgress;
 use crate::worker::{
-    DamagedFile, MigrationError, MigrationJob, MigrationSide, MigrationSides, MigrationWorker,
+    DamagedFile, LeasedMigration, MigrationError, MigrationSide, MigrationSides, MigrationWorker,
 };
 
 /// The result of judging both sides.
@@ -44,7 +44,7 @@ pub(super) enum SideVerdict {
 /// Judges both sides of a slice during the window.
 pub(super) struct SideJudge<'a> {
     pub(super) worker: &'a MigrationWorker,
-    pub(super) job: &'a MigrationJob,
+    pub(super) job: &'a LeasedMigration,
     /// From the owner to the copy.
     pub(super) sides: &'a MigrationSides,
     pub(super) token: &'a MigrationToken,

@@ -6,9 +6,9 @@ use ballast_domain::ShardId;
 use ballast_domain::migration::{LeftoverCopy, LeftoverState, Migration};
 use ballast_state_machines::engine::{TaskContext, TaskError};
 
-use super::give_up::is_repeated_failure;
+use super::abandon::is_repeated_failure;
 use super::{MigrationSteps, to_task_error, with_heartbeats};
-use crate::worker::{AbandonedCopy, MigrationJob};
+use crate::worker::{AbandonedCopy, LeasedMigration};
 
 /// Describes the wait of a migration that only has a copy left to remove.
 pub(super) fn describe_wait(error: &TaskError) -> String {
@@ -20,7 +20,7 @@ pub(super) struct FinalStep<'a> {
     pub(super) steps: &'a MigrationSteps,
     pub(super) context: &'a TaskContext,
     pub(super) migration: &'a Migration,
-    pub(super) job: &'a MigrationJob,
+    pub(super) job: &'a LeasedMigration,
     /// Whether the migration is to be undone.
     pub(super) undo: bool,
 }

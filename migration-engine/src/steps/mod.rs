@@ -11,6 +11,7 @@
 //! trust its input but reads the records; if the migration is already further, it
 //! does nothing.
 
+mod abandon;
 mod certify;
 mod cleanup_old_shard;
 mod create_data_sync_task;
@@ -19,7 +20,6 @@ mod difference;
 mod difference_report;
 mod enable_dual_read;
 mod ensure_parquet_backfill;
-mod give_up;
 mod judge_sides;
 mod leave;
 mod monitor_dual_read;
@@ -47,7 +47,7 @@ use crate::faults;
 use crate::ports::{
     DualReadStats, MigrationRequest, MigrationStore, MigrationStoreError, RouteStore,
 };
-use crate::worker::{MigrationError, MigrationJob, MigrationWorker};
+use crate::worker::{LeasedMigration, MigrationError, MigrationWorker};
 use difference_report::DifferenceReport;
 pub use rollback::UNCLEAR;
 use wait::StepWait;
@@ -212,8 +212,8 @@ impl MigrationSteps {
         Ok(migration)
     }
 
-    fn job(&self, migration: &Migration, context: &TaskContext) -> MigrationJob {
-        MigrationJob {
+    fn job(&self, migration: &Migration, context: &TaskContext) -> LeasedMigration {
+        LeasedMigration {
             migration_id: migration.migration_id.clone(),
             slice: migration.slice_id(),
             lease: lease(migration.run, context.lease()),

@@ -20,13 +20,13 @@ use super::{
 use crate::budget::BudgetStrikes;
 use crate::copy::CopyProgress;
 use crate::ports::ReadCounts;
-use crate::worker::{MigrationError, MigrationJob, MigrationSides, MigrationWorker};
+use crate::worker::{LeasedMigration, MigrationError, MigrationSides, MigrationWorker};
 
 /// The longest time that one run streams back.
 const RUN_MS: i64 = 5_000;
 /// What follows when it is unclear which side is right. Migration records store this
 /// text and are searched for it: do not change it.
-const UNCLEAR: &str = "both sides are kept until somebody has looked";
+const UNCLEAR: &str = "both sides are kept until an operator has checked";
 /// The longest interval between two comparisons, in seconds.
 const COMPARE_MAX: u64 = 5;
 /// The interval of the stream back, in seconds: no more than that is lost with a target
@@ -93,7 +93,7 @@ pub(super) async fn run(
 fn end_output(
     route: &SliceRoute,
     migration: &Migration,
-    job: &MigrationJob,
+    job: &LeasedMigration,
     back: &CopyProgress,
 ) -> Option<StepResult> {
     let moving = route.active_migration(&job.migration_id);
@@ -238,7 +238,7 @@ impl UnreachableShard {
         match (self.owns, sync) {
             (true, false) => format!(
                 "{shard}, which owns the slice, {again}: {cause}; if it is permanently gone, an \
-                 admin can give up the votes that only it has (migration reverse --accept-loss)"
+                 admin can abandon it, with the votes that only it has (migration reverse --accept-loss)"
             ),
             (true, true) => format!(
                 "{shard}, which owns the slice, {again}: {cause}; migration reverse brings the \
@@ -373,10 +373,10 @@ async fn record_verdict(
     let (shard, report, then) = match found {
         SideVerdict::NothingWrong => return Ok(None),
         SideVerdict::OwnerWrong(report) => (owner, report, "the slice goes back"),
-        SideVerdict::CopyRepaired(report) => (copy, report, "copied anew"),
+        SideVerdict::CopyRepaired(report) => (copy, report, "copied again"),
         SideVerdict::Unclear(report) => (owner, report, UNCLEAR),
     };
-    let why = format!("{shard} is wrong: {}", report.to_line());
+    let why = format!("{shard} has wrong data: {}", report.to_line());
     let waits = matches!(found, SideVerdict::Unclear(_)).then(|| {
         format!("an operator to check: {owner} and {copy} differ, and it is unclear which is right; completing the migration keeps what {owner} has")
     });
@@ -512,7 +512,7 @@ struct WindowCheck<'a> {
     steps: &'a MigrationSteps,
     context: &'a TaskContext,
     migration: &'a Migration,
-    job: &'a MigrationJob,
+    job: &'a LeasedMigration,
     /// Whether to compare both sides; if not, only stream back.
     compares: bool,
     /// Whether to read back everything, even if the digests are equal.

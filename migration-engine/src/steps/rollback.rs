@@ -1,7 +1,7 @@
 //! *Rollback*: puts the slice back where it was. Before the point of no return the
 //! source takes votes again and the target is emptied; after it, a reverse migration
 //! brings the slice back. It goes back without its owner only if the owner is
-//! permanently gone and an operator has accepted the loss (`give_up.rs`).
+//! permanently gone and an operator has accepted the loss (`abandon.rs`).
 
 use std::time::Duration;
 
@@ -13,8 +13,8 @@ use ballast_domain::moving::{LastMigration, MigrationPhase};
 use ballast_state_machines::engine::{TaskContext, TaskError};
 use serde_json::{Value, json};
 
+use super::abandon::{UnavailableOwner, is_caused_by};
 use super::certify::end_migration;
-use super::give_up::{LostOwner, is_caused_by};
 use super::judge_sides::{SideJudge, SideVerdict};
 use super::leave::{self, FinalStep};
 use super::paced_work::{PacedWork, ProgressUnit};
@@ -26,13 +26,13 @@ use super::{
 };
 use crate::copy::CopyProgress;
 use crate::worker::{
-    MigrationError, MigrationJob, MigrationProgress, MigrationSides, MigrationWorker, WorkGoal,
+    LeasedMigration, MigrationError, MigrationProgress, MigrationSides, MigrationWorker, WorkGoal,
     WorkOutcome,
 };
 
 /// What follows when it is unclear which side is right. Migration records store this
 /// text and are searched for it: do not change it.
-pub const UNCLEAR: &str = "the slice stays: nobody can say which side is right";
+pub const UNCLEAR: &str = "the slice stays: it is unclear which side is right";
 /// How often to try the reverse cutover before the task is retried as a whole.
 const CUTOVER_ATTEMPTS: u32 = 5;
 /// How long to wait in between.
@@ -66,7 +66,7 @@ pub(super) async fn run(
         return cancel_reverse(steps, context, &migration, &job).await;
     }
     let mut progress = MigrationProgress::default();
-    let owner = LostOwner {
+    let owner = UnavailableOwner {
         steps,
         input,
         context,
@@ -152,7 +152,10 @@ fn must_stay(migration: &Migration) -> bool {
 
 /// Whether the reverse migration can still be cancelled, which is until its cutover. The
 /// operator may have asked at the moment of the cutover.
-async fn can_cancel_reverse(steps: &MigrationSteps, job: &MigrationJob) -> Result<bool, TaskError> {
+async fn can_cancel_reverse(
+    steps: &MigrationSteps,
+    job: &LeasedMigration,
+) -> Result<bool, TaskError> {
     let back = job.migration_id.way_back();
     let route = steps
         .worker
@@ -185,7 +188,7 @@ async fn cancel_reverse(
     steps: &MigrationSteps,
     context: &TaskContext,
     migration: &Migration,
-    job: &MigrationJob,
+    job: &LeasedMigration,
 ) -> StepResult {
     let route = steps
         .worker
@@ -196,7 +199,7 @@ async fn cancel_reverse(
         Some(_) => (job.clone(), WorkGoal::Finished),
         None => {
             let migration_id = job.migration_id.way_back();
-            let back = MigrationJob {
+            let back = LeasedMigration {
                 migration_id,
                 ..job.clone()
             };
@@ -270,7 +273,7 @@ enum RollbackOutcome {
 /// Rolls back: with everything if possible, and without the owner only if it is not
 /// possible and an operator accepted the loss.
 async fn roll_back(
-    owner: &LostOwner<'_>,
+    owner: &UnavailableOwner<'_>,
     progress: &mut MigrationProgress,
 ) -> Result<RollbackOutcome, TaskError> {
     let left = |updated| RollbackOutcome::WithoutOwner(Box::new(updated));
@@ -297,7 +300,7 @@ async fn roll_back(
 /// all that is left to do. Returns whether a reverse migration had brought the slice
 /// back.
 async fn end_without_copy(
-    owner: &LostOwner<'_>,
+    owner: &UnavailableOwner<'_>,
     error: &TaskError,
 ) -> Result<Option<bool>, TaskError> {
     let last = FinalStep {
@@ -314,10 +317,10 @@ async fn end_without_copy(
 /// Rolls back with everything that the owner has, and returns whether that took a
 /// reverse migration.
 async fn reverse_with_owner(
-    owner: &LostOwner<'_>,
+    owner: &UnavailableOwner<'_>,
     progress: &mut MigrationProgress,
 ) -> Result<bool, TaskError> {
-    let LostOwner {
+    let UnavailableOwner {
         steps,
         input,
         context,
@@ -345,10 +348,10 @@ async fn run_reverse(
     input: &StepInput,
     context: &TaskContext,
     migration: &Migration,
-    job: &MigrationJob,
+    job: &LeasedMigration,
     progress: &mut MigrationProgress,
 ) -> Result<(), TaskError> {
-    let job = MigrationJob {
+    let job = LeasedMigration {
         migration_id: job.migration_id.way_back(),
         seal_max_ms: Some(steps.moves.pace().seal_max_ms),
         ..job.clone()
@@ -401,7 +404,7 @@ async fn run_reverse(
 /// Counts the votes in files on the source and on the target.
 async fn count_in_files(
     steps: &MigrationSteps,
-    job: &MigrationJob,
+    job: &LeasedMigration,
 ) -> Result<(u64, u64), MigrationError> {
     let Some((_, sides)) = steps.worker.active_sides(job).await? else {
         return Ok((0, 0));
@@ -415,7 +418,7 @@ struct RepairBeforeReturn<'a> {
     steps: &'a MigrationSteps,
     context: &'a TaskContext,
     migration: &'a Migration,
-    job: &'a MigrationJob,
+    job: &'a LeasedMigration,
 }
 
 impl RepairBeforeReturn<'_> {
@@ -471,7 +474,7 @@ impl RepairBeforeReturn<'_> {
             SideVerdict::NothingWrong | SideVerdict::OwnerWrong(_) => Ok(()),
             SideVerdict::CopyRepaired(report) => {
                 let place = ("Rollback", copy);
-                let then = "copied anew before the slice returns";
+                let then = "copied again before the slice returns";
                 let anew = |migration: &mut Migration| migration.figures.streamed_back = None;
                 let found = self
                     .steps

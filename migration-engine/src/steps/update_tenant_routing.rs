@@ -20,7 +20,7 @@ use super::{
 };
 use crate::copy::CopyProgress;
 use crate::worker::{
-    MigrationError, MigrationJob, MigrationProgress, MigrationWorker, WorkGoal, WorkOutcome,
+    LeasedMigration, MigrationError, MigrationProgress, MigrationWorker, WorkGoal, WorkOutcome,
     differing_polls,
 };
 
@@ -110,7 +110,7 @@ pub(super) async fn run(
 async fn describe_failure(
     steps: &MigrationSteps,
     migration: &Migration,
-    job: &MigrationJob,
+    job: &LeasedMigration,
     error: MigrationError,
 ) -> TaskError {
     let found = match &error {
@@ -140,7 +140,7 @@ async fn describe_failure(
 /// `None` if the migration is already further.
 pub(super) async fn catch_up(
     steps: &MigrationSteps,
-    job: &MigrationJob,
+    job: &LeasedMigration,
     copied: &mut CopyProgress,
     context: &TaskContext,
 ) -> Result<Option<u64>, TaskError> {
@@ -273,7 +273,7 @@ fn postponed_output(why: &str, ask_again_seconds: u64, copied: &CopyProgress) ->
 async fn record_cutover(
     steps: &MigrationSteps,
     input: &StepInput,
-    (migration, job): (&Migration, &MigrationJob),
+    (migration, job): (&Migration, &LeasedMigration),
     progress: MigrationProgress,
 ) -> StepResult {
     let mut proved = match progress.proved {
@@ -330,7 +330,7 @@ async fn record_cutover(
 async fn prove_afterwards(
     steps: &MigrationSteps,
     migration: &Migration,
-    job: &MigrationJob,
+    job: &LeasedMigration,
 ) -> Result<Option<VoteProof>, MigrationError> {
     if migration.proved.is_some() || migration.stage == MigrationStage::CutOver {
         return Ok(None);
@@ -347,7 +347,7 @@ async fn prove_afterwards(
 /// was archived since the seal.
 async fn add_file_rows(
     steps: &MigrationSteps,
-    job: &MigrationJob,
+    job: &LeasedMigration,
     proved: &mut VoteProof,
 ) -> Result<(), MigrationError> {
     if let Some((_, sides)) = steps.worker.active_sides(job).await? {

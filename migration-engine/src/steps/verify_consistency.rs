@@ -19,7 +19,7 @@ use super::{
 };
 use crate::copy::CopyProgress;
 use crate::worker::{
-    DamagedFile, MigrationError, MigrationJob, MigrationSides, MigrationWorker, PollDigests,
+    DamagedFile, LeasedMigration, MigrationError, MigrationSides, MigrationWorker, PollDigests,
     differing_polls,
 };
 
@@ -111,7 +111,7 @@ async fn report_repaired(
     let edit = move |migration: &mut Migration| migration.figures.repaired += count;
     let place = ("VerifyConsistency", target);
     steps
-        .record_finding(migration, place, report, "copied anew", edit)
+        .record_finding(migration, place, report, "copied again", edit)
         .await?;
     Ok(json!({
         "consistent": false,
@@ -149,7 +149,7 @@ async fn report_inconsistent(
 /// target takes no writes meanwhile.
 async fn find_rows_stored_wrong(
     sides: &MigrationSides,
-    job: &MigrationJob,
+    job: &LeasedMigration,
 ) -> Result<Vec<PollId>, MigrationError> {
     let (id, target) = &sides.to;
     let shard_failed = |source: ShardError| MigrationError::Shard {
@@ -167,7 +167,7 @@ async fn find_rows_stored_wrong(
 /// compared once the source is sealed.
 pub(super) async fn find_unequal_polls(
     sides: &MigrationSides,
-    job: &MigrationJob,
+    job: &LeasedMigration,
     token: &MigrationToken,
     copied: &mut CopyProgress,
 ) -> Result<Vec<PollId>, MigrationError> {
@@ -213,7 +213,7 @@ impl TargetRepair<'_> {
 /// the cutover.
 async fn stream_back_start(
     sides: &MigrationSides,
-    job: &MigrationJob,
+    job: &LeasedMigration,
 ) -> Result<CopyProgress, MigrationError> {
     let (id, target) = &sides.to;
     let page = target.export(&job.slice, &Cursor::Start, 1).await;
@@ -234,7 +234,7 @@ async fn stream_back_start(
 /// Returns the polls of a shard whose stored rows are not what was written.
 pub(super) async fn find_damaged_polls(
     shard: &dyn ballast_vote_shard::VoteShard,
-    job: &MigrationJob,
+    job: &LeasedMigration,
 ) -> Result<Vec<PollId>, ShardError> {
     // Votes may arrive in between: only judge polls that had none.
     let mut before: PollDigests = shard.digests(&job.slice).await?;

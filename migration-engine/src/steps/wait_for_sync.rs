@@ -18,7 +18,7 @@ use super::{FOR_RESUME, MigrationSteps, StepInput, StepResult, report_progress, 
 use crate::copy::{CopyProgress, PrefetchedPage};
 use crate::faults;
 use crate::throttle::{CopyEnd, CopyThrottle};
-use crate::worker::{MigrationJob, MigrationSides, MigrationWorker};
+use crate::worker::{LeasedMigration, MigrationSides, MigrationWorker};
 
 /// The shortest run, unless the copy is done earlier.
 const RUN_MIN_MS: i64 = 2_000;
@@ -93,7 +93,7 @@ struct CopyRun<'a> {
     steps: &'a MigrationSteps,
     context: &'a TaskContext,
     migration: Migration,
-    job: &'a MigrationJob,
+    job: &'a LeasedMigration,
     sides: MigrationSides,
     token: ballast_vote_shard::shard::MigrationToken,
     throttle: CopyThrottle,

@@ -1,7 +1,7 @@
 //! Ends a migration whose only remaining work is to remove a copy on an unreachable
 //! shard. The copy is not needed, because the owner has everything. The record is
 //! freed without removing it, and the copy is removed when its shard answers again
-//! (by [`super::give_up`]).
+//! (by [`super::abandon`]).
 //!
 //! ```text
 //!   Window, Cleaning ──► the copy on the source
@@ -17,9 +17,9 @@ use ballast_domain::registry::RegistryError;
 use ballast_domain::tenant::SliceId;
 use ballast_vote_shard::shard::{Fence, MigrationToken};
 
-use super::give_up::is_owner;
+use super::abandon::is_owner;
 use super::sides::shard_error;
-use super::{MigrationError, MigrationJob, MigrationSides, MigrationWorker};
+use super::{LeasedMigration, MigrationError, MigrationSides, MigrationWorker};
 use crate::faults;
 use crate::protocol::{self, FenceCommand};
 
@@ -45,7 +45,7 @@ impl MigrationWorker {
     /// migration before its cutover is aborted.
     pub async fn finish_without_copy(
         &self,
-        job: &MigrationJob,
+        job: &LeasedMigration,
         undo: bool,
     ) -> Result<Option<AbandonedCopy>, MigrationError> {
         for _ in 0..STEPS_MAX {
@@ -111,7 +111,7 @@ impl MigrationWorker {
     }
 
     /// Ends a migration that leaves a copy, and frees the record.
-    pub async fn release(&self, job: &MigrationJob) -> Result<(), MigrationError> {
+    pub async fn release(&self, job: &LeasedMigration) -> Result<(), MigrationError> {
         for _ in 0..STEPS_MAX {
             let record = self.read(&job.slice).await?;
             let back = job.migration_id.way_back();

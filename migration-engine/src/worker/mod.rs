@@ -6,15 +6,15 @@
 //!   sides     both shards of a migration: read, compare, copy between, command
 //!   files     the files of closed polls: copy, verify, remove
 //!   overdue   undoes a seal that lasts too long, without a lease
-//!   give_up   takes a slice back without its owner, which is permanently gone
+//!   abandon   takes a slice back without its owner, which is permanently gone
 //!   leave     ends a migration without removing a copy on an unreachable shard
 //!   claim     claims a slice for a migration
 //! ```
 //! Between two actions a worker keeps only the copy's cursor, to save work.
 
+mod abandon;
 mod claim;
 mod files;
-mod give_up;
 mod leave;
 mod overdue;
 mod sides;
@@ -30,9 +30,9 @@ use ballast_vote_shard::archive::{ArchiveDirectory, ArchiveError};
 use ballast_vote_shard::shard::{FencedSlice, MigrationToken};
 use ballast_vote_shard::{ShardDirectory, ShardError};
 
+pub use abandon::{AbandonOutcome, OwnerHealth, check_owner};
 pub use claim::{MigrationClaimError, claim_slice};
 pub use files::DamagedFile;
-pub use give_up::{GiveUpOutcome, OwnerHealth, check_owner};
 pub use leave::AbandonedCopy;
 pub use sides::{DigestComparison, MigrationSide, MigrationSides, PollDigests, differing_polls};
 
@@ -107,7 +107,7 @@ pub enum WorkOutcome {
 
 /// A migration that a worker holds the lease of.
 #[derive(Debug, Clone)]
-pub struct MigrationJob {
+pub struct LeasedMigration {
     /// The migration.
     pub migration_id: MigrationId,
     /// The slice that is moved.
@@ -150,7 +150,7 @@ pub struct MigrationWorker {
 
 /// What a worker keeps between two actions of one run.
 struct WorkRun<'a> {
-    job: MigrationJob,
+    job: LeasedMigration,
     goal: WorkGoal,
     progress: &'a mut MigrationProgress,
     /// Whether the seal lasted too long, so that it is being taken back.
@@ -194,7 +194,7 @@ impl MigrationWorker {
     /// way, so that it is right also after an error.
     pub async fn work(
         &self,
-        job: &MigrationJob,
+        job: &LeasedMigration,
         goal: WorkGoal,
         progress: &mut MigrationProgress,
     ) -> Result<WorkOutcome, MigrationError> {
@@ -219,7 +219,7 @@ impl MigrationWorker {
                 // Another worker may have activated the target.
                 run.progress.pause.end(self.now_ms());
             }
-            if run.postponed && goal::is_postponed(now.moving.phase, &action) {
+            if run.postponed && goal::is_source_reinstated(now.moving.phase, &action) {
                 return Ok(WorkOutcome::Postponed);
             }
             match action {
@@ -333,7 +333,7 @@ impl MigrationWorker {
     async fn copy(&self, run: &mut WorkRun<'_>, now: &Observation) -> Result<(), MigrationError> {
         let before = run.progress.copied.clone();
         let token = Self::command_token(&run.job, &now.record);
-        let until_ms = seal_deadline(&now.record, now.moving.phase, run.job.seal_max_ms);
+        let until_ms = copy_deadline(&now.record, now.moving.phase, run.job.seal_max_ms);
         loop {
             let copied = &mut run.progress.copied;
             let page = now.sides.copy_page(&run.job.slice, &token, copied).await?;
@@ -358,7 +358,7 @@ impl MigrationWorker {
     /// Returns a slice's record and both shards, while the migration is active.
     pub async fn active_sides(
         &self,
-        job: &MigrationJob,
+        job: &LeasedMigration,
     ) -> Result<Option<(RouteRecord, MigrationSides)>, MigrationError> {
         let record = self.read(&job.slice).await?;
         let Some(moving) = record.route.active_migration(&job.migration_id) else {
@@ -381,7 +381,7 @@ impl MigrationWorker {
 
     /// The token that a job's commands carry.
     #[must_use]
-    pub fn command_token(job: &MigrationJob, record: &RouteRecord) -> MigrationToken {
+    pub fn command_token(job: &LeasedMigration, record: &RouteRecord) -> MigrationToken {
         let moving = record.route.moving.as_ref();
         let prepared = moving.map_or(record.route.epoch, |moving| moving.prepared);
         MigrationToken {
@@ -393,7 +393,7 @@ impl MigrationWorker {
     /// The slice at the highest epoch that the observed record has issued. A shard
     /// refuses a discard that carries it once it knows a later epoch.
     #[must_use]
-    pub fn observed_slice(job: &MigrationJob, record: &RouteRecord) -> FencedSlice {
+    pub fn observed_slice(job: &LeasedMigration, record: &RouteRecord) -> FencedSlice {
         FencedSlice {
             slice: job.slice.clone(),
             epoch: record.route.spent,
@@ -415,7 +415,7 @@ impl MigrationWorker {
     }
 
     fn is_overdue(&self, record: &RouteRecord, seal_max_ms: Option<u64>) -> bool {
-        let deadline = sealed_since(record, seal_max_ms);
+        let deadline = seal_deadline(record, seal_max_ms);
         deadline.is_some_and(|deadline| self.now_ms() >= deadline)
     }
 }
@@ -460,18 +460,19 @@ impl WritePause {
     }
 }
 
-/// When a seal has lasted for as long as it may, in unix milliseconds; `None` if
-/// the slice is not being sealed or the seal has no limit.
-fn seal_deadline(
+/// When to stop copying because the seal has lasted for as long as it may, in unix
+/// milliseconds; `None` if the slice is not being sealed or the seal has no limit.
+fn copy_deadline(
     record: &RouteRecord,
     phase: MigrationPhase,
     seal_max_ms: Option<u64>,
 ) -> Option<i64> {
     let is_sealing = matches!(phase, MigrationPhase::Sealing { .. });
-    sealed_since(record, seal_max_ms).filter(|_| is_sealing)
+    seal_deadline(record, seal_max_ms).filter(|_| is_sealing)
 }
 
-fn sealed_since(record: &RouteRecord, seal_max_ms: Option<u64>) -> Option<i64> {
+/// When a seal has lasted for as long as it may, in unix milliseconds.
+fn seal_deadline(record: &RouteRecord, seal_max_ms: Option<u64>) -> Option<i64> {
     let since = record.sealing_since?.unix_ms();
     let most = i64::try_from(seal_max_ms?).unwrap_or(i64::MAX);
     Some(since.saturating_add(most))

@@ -46,7 +46,7 @@ impl MigrationWorker {
             match action {
                 ProtocolAction::UpdateRecord(then) if is_sealing => {
                     let id = &moving.migration_id;
-                    tracing::warn!(%id, %slice, "slice was sealed for too long, letting it take votes again");
+                    tracing::warn!(%id, %slice, "the slice was sealed for too long; unsealing it");
                     self.records.swap(&slice, &record, &then).await?;
                 }
                 ProtocolAction::SendCommand(

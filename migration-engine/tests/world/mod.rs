@@ -16,7 +16,7 @@ use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, ShardId, Timestamp, VoterId};
 use ballast_migration_engine::ports::{RouteRecord, RouteStore};
 use ballast_migration_engine::worker::{
-    MigrationClaimError, MigrationError, MigrationJob, MigrationProgress, MigrationWorker,
+    LeasedMigration, MigrationClaimError, MigrationError, MigrationProgress, MigrationWorker,
     WorkGoal, WorkOutcome, claim_slice,
 };
 use ballast_vote_shard::embedded::disk::RealDisk;
@@ -75,6 +75,8 @@ pub(crate) struct Register {
     seen: Mutex<RouteRecord>,
     swaps: AtomicUsize,
     loses: AtomicBool,
+    /// Another writer is always faster.
+    is_contended: AtomicBool,
 }
 
 #[async_trait]
@@ -94,7 +96,7 @@ impl RouteStore for Register {
         tokio::task::yield_now().await;
         let swapped = {
             let mut now = self.seen.lock().unwrap();
-            let same = *now == *seen;
+            let same = *now == *seen && !self.is_contended.load(Ordering::Acquire);
             if same {
                 let phase = then.moving.as_ref().map(|moving| moving.phase);
                 let sealing = matches!(phase, Some(MigrationPhase::Sealing { .. }));
@@ -181,6 +183,7 @@ impl TwoShardWorld {
                 seen: Mutex::new(seen),
                 swaps: AtomicUsize::new(0),
                 loses: AtomicBool::new(false),
+                is_contended: AtomicBool::new(false),
             }),
             pair: Arc::new(Pair(shards, Mutex::default())),
             clock,
@@ -195,6 +198,13 @@ impl TwoShardWorld {
 
     pub(crate) fn lose_every_third_answer(&self) {
         self.register.loses.store(true, Ordering::Release);
+    }
+
+    /// Makes every swap fail because another writer was faster, or succeed again.
+    pub(crate) fn set_contended(&self, is_contended: bool) {
+        self.register
+            .is_contended
+            .store(is_contended, Ordering::Release);
     }
 
     /// Makes one shard unreachable, or all shards reachable again.
@@ -233,8 +243,8 @@ impl TwoShardWorld {
         MigrationWorker::new(self.register.clone(), self.pair.clone(), self.clock.clone())
     }
 
-    pub(crate) fn job(&self, name: &str, lease: u64) -> MigrationJob {
-        MigrationJob {
+    pub(crate) fn job(&self, name: &str, lease: u64) -> LeasedMigration {
+        LeasedMigration {
             migration_id: MigrationId(name.to_owned()),
             slice: slice(),
             lease,

@@ -170,7 +170,7 @@ impl RouterState {
         if window.begin_sample(self.parts.settings.dual_read_sample) {
             let (state, target) = (self.clone(), target.clone());
             tokio::spawn(async move {
-                let ending = state.ending();
+                let ending = state.wait_for_end();
                 tokio::select! {
                     // `biased`: a random order would make simulations not repeatable.
                     biased;

@@ -149,7 +149,7 @@ async fn a_vote_that_arrives_between_two_reads_is_no_straggler() {
         .await
         .unwrap();
     assert_eq!(settled, own);
-    // Also by its print alone, as after the name was erased.
+    // Also by its fingerprint alone, as after the name was erased.
     let mut erased = own.clone();
     let print = voter_print(&target, &own).await.unwrap();
     erased.voter = VoterName::Erased(print);

@@ -4,7 +4,7 @@
 //! The registry issues epochs before shards learn them. So this happens only when
 //! somebody has replaced the registry by an older copy, or a shard by one of
 //! another fleet. The fence then refuses every write. Waiting does not help, so an
-//! operator must be refusal.
+//! error is logged: an operator must act.
 
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use super::PendingRequest;
 use crate::deliver::RouteKey;
 use crate::testing::{TestFleet, TestRouter, TwoShards, slice};
-use crate::{HeldFor, RouterState};
+use crate::{HeldDuration, RouterState};
 
 fn voter(name: &str) -> String {
     format!(r#"{{"voterID":"{name}"}}"#)
@@ -274,13 +274,13 @@ async fn held_time_is_reported_separately() {
     let body = voter("ada");
     let (response, ()) = tokio::join!(fleet.near.ask_raw("PATCH", &vote, &body), moving);
     assert_eq!(response.status(), 200);
-    let own = HeldFor::without(&response, Duration::from_millis(45));
+    let own = HeldDuration::without(&response, Duration::from_millis(45));
     assert_eq!(own, Duration::from_millis(5));
     assert_eq!(fleet.near.state.held_counts().ms, 40);
     // One that did not wait.
     let response = fleet.near.ask_raw("PATCH", &vote, &body).await;
     let elapsed = Duration::from_millis(45);
-    assert_eq!(HeldFor::without(&response, elapsed), elapsed);
+    assert_eq!(HeldDuration::without(&response, elapsed), elapsed);
 }
 
 /// Lines of votes for two polls, one on each side of the middle.

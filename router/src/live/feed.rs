@@ -76,7 +76,7 @@ impl RouterState {
 }
 
 async fn run_feed(state: RouterState, shard: ShardId, caught_up: watch::Sender<bool>) {
-    let ending = state.ending();
+    let ending = state.wait_for_end();
     let feeding = async {
         let (mut mark, mut failures) = (0, 0);
         while failures < FAILURES_MAX {

@@ -101,7 +101,7 @@ impl RouterState {
 
 /// Publishes a poll's results until it has no viewers or has closed.
 async fn publish_results(state: RouterState, mut access: Access, watched: WatchKey) {
-    let ending = state.ending();
+    let ending = state.wait_for_end();
     let publishing = async {
         while publish_once(&state, &mut access, &watched).await {
             tokio::time::sleep(TICK).await;

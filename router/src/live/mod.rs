@@ -31,9 +31,9 @@ pub(crate) use hub::WatchHub;
 pub use view::{CountsOrigin, CountsVersion, LiveView, MemoryView, PollAtShard, PollCounts};
 
 use self::hub::ResultsFrame;
-use crate::admit::{Access, Authorized, ToRead, reauthenticate};
+use crate::admit::{Access, Authorized, ReadAccess, reauthenticate};
 use crate::request::{PollPath, utf8_header};
-use crate::request_summary::Answered;
+use crate::request_summary::SummarizedResponse;
 use crate::slots::Slot;
 use crate::{RouterError, RouterState};
 
@@ -58,10 +58,10 @@ const CHECKS_PER_HEARTBEAT: u32 = 15;
 pub(crate) async fn live(
     Authorized {
         mut access, path, ..
-    }: Authorized<ToRead, PollPath>,
+    }: Authorized<ReadAccess, PollPath>,
     State(state): State<RouterState>,
     headers: HeaderMap,
-) -> Answered {
+) -> SummarizedResponse {
     let events = watch_results(state, &mut access, path, &headers).await;
     access.answer(events)
 }
@@ -138,7 +138,7 @@ impl LiveViewer {
             return Some((closing.clone(), None));
         }
         loop {
-            let ending = self.state.ending();
+            let ending = self.state.wait_for_end();
             tokio::select! {
                 changed = self.frames.changed() => {
                     // An error means that the poll's task has ended.

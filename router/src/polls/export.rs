@@ -15,12 +15,12 @@ use futures::stream::{self, StreamExt};
 use serde::Serialize;
 
 use super::read_poll;
-use crate::admit::{Access, Authorized, ToExport};
+use crate::admit::{Access, Authorized, ExportAccess};
 use crate::archived::ArchivedPoll;
 use crate::deliver::RouteKey;
 use crate::dual::PollRows;
 use crate::request::PollPath;
-use crate::request_summary::Answered;
+use crate::request_summary::SummarizedResponse;
 use crate::{RouterError, RouterState};
 
 /// A voter's row in an export.
@@ -50,9 +50,9 @@ pub(crate) struct ExportedRow {
 pub(crate) async fn export(
     Authorized {
         mut access, path, ..
-    }: Authorized<ToExport, PollPath>,
+    }: Authorized<ExportAccess, PollPath>,
     State(state): State<RouterState>,
-) -> Answered {
+) -> SummarizedResponse {
     let lines = export_poll(state, &mut access, path).await;
     access.answer(lines)
 }

@@ -16,11 +16,11 @@ use ballast_web::head::idempotency_key;
 use serde::{Deserialize, Serialize};
 
 use super::read_poll;
-use crate::admit::{Access, Authorized, ToManage};
+use crate::admit::{Access, Authorized, ManageAccess};
 use crate::deliver::RouteKey;
 use crate::openapi::IdempotencyHeader;
 use crate::request::{PollPath, read};
-use crate::request_summary::Answered;
+use crate::request_summary::SummarizedResponse;
 use crate::{RouterError, RouterState};
 
 /// How a poll's counters are spread over lanes.
@@ -60,9 +60,9 @@ pub(crate) struct ItemLanes {
 pub(crate) async fn lanes(
     Authorized {
         mut access, path, ..
-    }: Authorized<ToManage, PollPath>,
+    }: Authorized<ManageAccess, PollPath>,
     State(state): State<RouterState>,
-) -> Answered {
+) -> SummarizedResponse {
     let lanes = read_lanes(&state, &mut access, path).await;
     access.answer(lanes.map(Json))
 }
@@ -148,11 +148,11 @@ pub(crate) struct ItemTotal {
 pub(crate) async fn import(
     Authorized {
         mut access, path, ..
-    }: Authorized<ToManage, PollPath>,
+    }: Authorized<ManageAccess, PollPath>,
     State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     let imported = import_totals(&state, &mut access, path, &headers, body).await;
     access.answer(imported.map(Json))
 }

@@ -27,11 +27,11 @@ pub(crate) use export::{__path_export, export};
 pub(crate) use lanes::{__path_import, __path_lanes, import, lanes};
 pub(crate) use wire::{NewPoll, PollPatch, PollView};
 
-use crate::admit::{Access, Authorized, ToManage, ToRead};
+use crate::admit::{Access, Authorized, ManageAccess, ReadAccess};
 use crate::deliver::{CallCost, DeliveryError, RouteKey};
 use crate::openapi::IdempotencyHeader;
 use crate::request::{Paging, PollPath, read};
-use crate::request_summary::Answered;
+use crate::request_summary::SummarizedResponse;
 use crate::{RouterError, RouterState};
 
 /// How many ids are drawn to find one in a given hash range. The chance that none fits
@@ -49,11 +49,11 @@ const RANGES: u64 = SLICES_PER_TENANT_MAX as u64;
     request_body = NewPoll, responses((status = 201, description = "The poll", body = PollView,
     headers(("Location" = String, description = "The path of the poll")))))]
 pub(crate) async fn create(
-    Authorized { mut access, .. }: Authorized<ToManage>,
+    Authorized { mut access, .. }: Authorized<ManageAccess>,
     State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     let created = create_poll(&state, &mut access, &headers, body).await;
     access.answer(created)
 }
@@ -149,9 +149,9 @@ fn created(state: &RouterState, asked: &Poll, stored: Poll) -> Response {
 pub(crate) async fn list(
     Authorized {
         mut access, path, ..
-    }: Authorized<ToRead, Params<Paging>>,
+    }: Authorized<ReadAccess, Params<Paging>>,
     State(state): State<RouterState>,
-) -> Answered {
+) -> SummarizedResponse {
     let Params(paging) = path;
     let page = list_page(&state, &mut access, &paging).await;
     access.answer(page.map(Json))
@@ -216,9 +216,9 @@ async fn list_polls(
 pub(crate) async fn show(
     Authorized {
         mut access, path, ..
-    }: Authorized<ToRead, PollPath>,
+    }: Authorized<ReadAccess, PollPath>,
     State(state): State<RouterState>,
-) -> Answered {
+) -> SummarizedResponse {
     let PollPath(poll) = path;
     let poll = read_poll(&state, &mut access, poll).await;
     let now = state.parts.clock.now();
@@ -249,11 +249,11 @@ pub(super) async fn read_poll(
 pub(crate) async fn close(
     Authorized {
         mut access, path, ..
-    }: Authorized<ToManage, PollPath>,
+    }: Authorized<ManageAccess, PollPath>,
     State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     let closed = close_poll(&state, &mut access, path, &headers, body).await;
     access.answer(closed.map(Json))
 }
@@ -285,11 +285,11 @@ async fn close_poll(
 pub(crate) async fn widen(
     Authorized {
         mut access, path, ..
-    }: Authorized<ToManage, PollPath>,
+    }: Authorized<ManageAccess, PollPath>,
     State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     let widened = widen_poll(&state, &mut access, path, &headers, body).await;
     access.answer(widened.map(Json))
 }

@@ -24,11 +24,11 @@ use quick_cache::sync::Cache;
 pub(crate) use rendered::{RenderedResults, Results};
 
 use crate::RouterState;
-use crate::admit::{Access, Authorized, ToRead};
+use crate::admit::{Access, Authorized, ReadAccess};
 use crate::deliver::{RouteKey, ShardTarget};
 use crate::live::{CountsOrigin, PollAtShard, PollCounts};
 use crate::request::PollPath;
-use crate::request_summary::Answered;
+use crate::request_summary::SummarizedResponse;
 
 /// The most memory for cached polls, and for rendered results.
 const BYTES_MAX: u64 = 64 << 20;
@@ -101,10 +101,10 @@ impl Default for ResultCache {
 pub(crate) async fn results(
     Authorized {
         mut access, path, ..
-    }: Authorized<ToRead, PollPath>,
+    }: Authorized<ReadAccess, PollPath>,
     State(state): State<RouterState>,
     headers: HeaderMap,
-) -> Answered {
+) -> SummarizedResponse {
     let PollPath(poll) = path;
     let results = state.results(&mut access, poll, wants_newest(&headers));
     let response = results

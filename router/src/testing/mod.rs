@@ -34,7 +34,9 @@ use tower::ServiceExt;
 
 pub(crate) use moving::{TestFleet, TwoShards, slice};
 
-use crate::{Direct, KeyPlaces, MemoryView, RouterPorts, RouterSettings, RouterState, router};
+use crate::{
+    DirectRequest, KeyPlaces, MemoryView, RouterPorts, RouterSettings, RouterState, router,
+};
 
 pub(super) struct Seed(AtomicU64);
 
@@ -413,7 +415,7 @@ impl<S> TestRouter<S> {
     /// Sends a request directly, without axum's routing.
     pub(crate) async fn ask_directly(&self, method: &str, path: &str, body: &str) -> TestResponse {
         let request = self.request(method, path, body);
-        let direct = Direct::from_request(request.method(), request.uri()).unwrap();
+        let direct = DirectRequest::from_request(request.method(), request.uri()).unwrap();
         read_response(direct.answer(&self.state, request).await).await
     }
 

@@ -14,10 +14,10 @@ use ballast_web::problem::malformed;
 use serde::{Deserialize, Serialize};
 
 use super::cast_one;
-use crate::admit::{Access, Authorized, ToVote};
+use crate::admit::{Access, Authorized, VoteAccess};
 use crate::openapi::{IdempotencyHeader, IfMatchHeader, VoterHeader};
 use crate::request::{ItemPath, if_match, read, utf8_header, vote_request_id};
-use crate::request_summary::Answered;
+use crate::request_summary::SummarizedResponse;
 use crate::{RouterError, RouterState};
 
 /// The voter, in the body.
@@ -73,11 +73,11 @@ pub(crate) enum VoteOutcome {
         body = VoteResponse,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn vote(
-    Authorized { access, path, .. }: Authorized<ToVote, ItemPath>,
+    Authorized { access, path, .. }: Authorized<VoteAccess, ItemPath>,
     State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     handle_vote(&state, access, VoteChoice::For, path, headers, body).await
 }
 
@@ -91,11 +91,11 @@ pub(crate) async fn vote(
         body = VoteResponse,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn vote_by_post(
-    Authorized { access, path, .. }: Authorized<ToVote, ItemPath>,
+    Authorized { access, path, .. }: Authorized<VoteAccess, ItemPath>,
     State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     handle_vote(&state, access, VoteChoice::For, path, headers, body).await
 }
 
@@ -108,11 +108,11 @@ pub(crate) async fn vote_by_post(
     responses((status = 200, description = "The vote does not count any more", body = VoteResponse,
     headers(("ETag" = String, description = "The revision of the voter's vote")))))]
 pub(crate) async fn withdraw(
-    Authorized { access, path, .. }: Authorized<ToVote, ItemPath>,
+    Authorized { access, path, .. }: Authorized<VoteAccess, ItemPath>,
     State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     handle_vote(&state, access, VoteChoice::Withdraw, path, headers, body).await
 }
 
@@ -124,7 +124,7 @@ pub(crate) async fn handle_vote(
     path: ItemPath,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     let outcome = cast_vote(state, &mut access, choice, path, &headers, body).await;
     access.answer(outcome)
 }

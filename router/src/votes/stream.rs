@@ -25,10 +25,10 @@ use tokio::sync::mpsc;
 use super::CastResult;
 use super::lines::{LineBatch, LineParser, ParsedLine};
 use crate::RouterState;
-use crate::admit::{Access, Authorized, ToVote, reauthenticate};
+use crate::admit::{Access, Authorized, VoteAccess, reauthenticate};
 use crate::limits::Booking;
 use crate::load::CallKind;
-use crate::request_summary::Answered;
+use crate::request_summary::SummarizedResponse;
 
 /// The most lines of a batch.
 const BATCH_LINES: usize = 4_096;
@@ -97,11 +97,11 @@ enum LineOutcome {
     responses((status = 200, description = "One outcome for each line of the request",
         body = Outcome, content_type = "application/x-ndjson")))]
 pub(crate) async fn votes(
-    Authorized { mut access, .. }: Authorized<ToVote>,
+    Authorized { mut access, .. }: Authorized<VoteAccess>,
     State(state): State<RouterState>,
     headers: HeaderMap,
     body: Body,
-) -> Answered {
+) -> SummarizedResponse {
     // Load counts its votes when they are cast, and not the request itself.
     access.summary.call = CallKind::Other;
     let (sender, batches) = mpsc::channel(1);

@@ -7,10 +7,10 @@ use ballast_domain::{Error, ErrorCode, ItemId, PollId, Result, Timestamp, VoterI
 use serde::Serialize;
 
 use super::one::with_revision;
-use crate::admit::{Access, Authorized, ToRead};
+use crate::admit::{Access, Authorized, ReadAccess};
 use crate::deliver::RouteKey;
 use crate::request::PollAndText;
-use crate::request_summary::Answered;
+use crate::request_summary::SummarizedResponse;
 use crate::{RouterError, RouterState};
 
 /// A voter's vote.
@@ -39,9 +39,9 @@ pub(crate) struct VoteView {
 pub(crate) async fn voter(
     Authorized {
         mut access, path, ..
-    }: Authorized<ToRead, PollAndText>,
+    }: Authorized<ReadAccess, PollAndText>,
     State(state): State<RouterState>,
-) -> Answered {
+) -> SummarizedResponse {
     let row = read_vote(&state, &mut access, path).await;
     access.answer(row)
 }

@@ -32,20 +32,23 @@ impl MigrationModel {
         works.extend(self.repairs(world, worker));
         works.extend(self.relaxes(world, worker));
         works.extend(self.leaves(world, worker));
-        works.extend(self.disowns(world).filter(|_| !self.is_reconciler(worker)));
+        works.extend(
+            self.message_to_abandoned(world)
+                .filter(|_| !self.is_reconciler(worker)),
+        );
         works.extend(self.removes(world).filter(|_| !self.is_reconciler(worker)));
         works
     }
 
     /// The message that tells an abandoned shard, which a worker may send at any time.
-    pub(super) fn disowns(&self, world: &ModelWorld) -> Option<Message> {
+    pub(super) fn message_to_abandoned(&self, world: &ModelWorld) -> Option<Message> {
         let (shard, _) = world.lost?;
         let fence = world.shards[usize::from(shard)].fence;
         let op = match (self.rule, fence?.holding) {
             (BrokenRule::AbandonedCopyPurged, ModelHolding::Retired) => {
                 ModelCommand::Purge(world.route.epoch)
             }
-            _ => small::disown_command(fence, world.route.epoch)?,
+            _ => small::command_for_abandoned(fence, world.route.epoch)?,
         };
         let back = world.route.moving.map(|moving| moving.id);
         let back = back.or(world.route.last.map(|(id, _)| id))?;
@@ -80,7 +83,7 @@ impl MigrationModel {
             Some(fence) if fence.holding == ModelHolding::Retired && fence.epoch <= epoch => {
                 ModelCommand::Purge(epoch)
             }
-            fence => small::disown_command(fence, epoch)?,
+            fence => small::command_for_abandoned(fence, epoch)?,
         };
         let id = fence.and_then(|fence| fence.id).unwrap_or_default();
         let token = fence.map_or((0, 0), |fence| fence.token);
@@ -129,13 +132,13 @@ impl MigrationModel {
             ModelPhase::Sealing(_) => self.finds_equal(&source.rows, &target.rows),
             _ => close,
         };
-        let gives_up = intent == MigrationIntent::AbandonOwner;
-        if gives_up && (world.left.abandonments == 0 || !self.may_give_up(&moving)) {
+        let abandons = intent == MigrationIntent::AbandonOwner;
+        if abandons && (world.left.abandonments == 0 || !self.may_abandon(&moving)) {
             return None;
         }
         // The abandoned owner is not read.
         let is_back = small::is_back(moving.id);
-        let (no_source, no_target) = (gives_up && is_back, gives_up && !is_back);
+        let (no_source, no_target) = (abandons && is_back, abandons && !is_back);
         let target_seen = self.observed_target(&moving, target.fence);
         let seen = ModelObservation {
             route,
@@ -183,7 +186,7 @@ impl MigrationModel {
     }
 
     /// Whether the migration is in a phase in which its owner can be abandoned.
-    fn may_give_up(&self, moving: &ModelMigration) -> bool {
+    fn may_abandon(&self, moving: &ModelMigration) -> bool {
         match moving.phase {
             ModelPhase::Window => !small::is_back(moving.id),
             ModelPhase::Copying | ModelPhase::Sealing(_) => {
@@ -212,7 +215,7 @@ impl MigrationModel {
         let ModelAction::UpdateRecord(then) = step else {
             return true;
         };
-        if is_giving_up(route, then) && world.left.abandonments == 0 {
+        if is_abandoning(route, then) && world.left.abandonments == 0 {
             return false;
         }
         if is_turned(route, then) {
@@ -337,7 +340,7 @@ pub(super) fn is_turned(before: &ModelRoute, after: &ModelRoute) -> bool {
 }
 
 /// Whether the update abandons the owner.
-pub(super) fn is_giving_up(before: &ModelRoute, after: &ModelRoute) -> bool {
+pub(super) fn is_abandoning(before: &ModelRoute, after: &ModelRoute) -> bool {
     after.gives_up() && !before.gives_up()
 }
 

@@ -1,6 +1,6 @@
 //! The effects of messages and votes that arrive, on the record and the shards.
 
-use super::act::{is_giving_up, is_put_off, is_turned};
+use super::act::{is_abandoning, is_put_off, is_turned};
 use super::happen::MigrationModel;
 use super::rules::BrokenRule;
 use super::small::{
@@ -63,7 +63,7 @@ impl MigrationModel {
         }
         self.break_record(&before, &mut then);
         world.route = then;
-        if is_giving_up(&before, &then) {
+        if is_abandoning(&before, &then) {
             world.left.abandonments = world.left.abandonments.saturating_sub(1);
         }
         match then.owner != before.owner {

@@ -50,7 +50,7 @@ impl MigrationModel {
         let copies = self.next_message(&then, last, MigrationIntent::Finish, false);
         let work = copies.or_else(|| self.next_message(&then, last, MigrationIntent::Finish, true));
         // An abandoned shard answers again.
-        let work = work.or_else(|| self.disowns(&then));
+        let work = work.or_else(|| self.message_to_abandoned(&then));
         let work = work.or_else(|| self.removes(&then))?;
         self.deliver(&mut then, &work);
         Some(then)

@@ -381,7 +381,7 @@ pub(super) fn apply_command(
                 if let Some(held) = held {
                     held.may_purge(&order).ok()?;
                 }
-                shard::Fence::purged(held, epoch, &order)
+                shard::Fence::new_tombstone(held, epoch, &order)
             }
         };
         Some(ModelFence::from_full(&then))
@@ -394,16 +394,16 @@ pub(super) fn is_back(id: MigrationNumber) -> bool {
 }
 
 /// A fence, and the epoch at which its shard was abandoned.
-type DisownKey = (Option<ModelFence>, u8);
+type AbandonedKey = (Option<ModelFence>, u8);
 
 /// Asks the product for the command to an abandoned shard.
-pub(super) fn disown_command(fence: Option<ModelFence>, epoch: u8) -> Option<ModelCommand> {
+pub(super) fn command_for_abandoned(fence: Option<ModelFence>, epoch: u8) -> Option<ModelCommand> {
     thread_local! {
-        static CACHE: RefCell<HashMap<DisownKey, Option<ModelCommand>>> = RefCell::default();
+        static CACHE: RefCell<HashMap<AbandonedKey, Option<ModelCommand>>> = RefCell::default();
     }
     memoized(&CACHE, (fence, epoch), || {
         let fence = fence.map(|fence| fence.to_full());
-        protocol::disown_command(&fence, large(epoch)).map(ModelCommand::from_full)
+        protocol::command_for_abandoned(&fence, large(epoch)).map(ModelCommand::from_full)
     })
 }
 

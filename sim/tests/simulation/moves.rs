@@ -19,7 +19,7 @@ use ballast_domain::shard::PressureThresholds;
 use ballast_domain::tenant::{Epoch, Slice, SliceId, Tenant};
 use ballast_migration_engine::copy::CopyProgress;
 use ballast_migration_engine::worker::{
-    GiveUpOutcome, MigrationClaimError, MigrationError, MigrationJob, MigrationProgress,
+    AbandonOutcome, LeasedMigration, MigrationClaimError, MigrationError, MigrationProgress,
     MigrationWorker, WorkGoal, WorkOutcome, claim_slice,
 };
 use ballast_vote_shard::VoteShard;
@@ -215,7 +215,7 @@ impl MigrationDriver {
         let moved = loop {
             lease += 1;
             let goal = *goals.last().unwrap();
-            let job = MigrationJob {
+            let job = LeasedMigration {
                 migration_id: name.clone(),
                 slice: slice.clone(),
                 lease,
@@ -327,7 +327,9 @@ impl MigrationDriver {
     ) {
         let worker = self.worker(Caller::Worker(0)).await;
         loop {
-            let reply = worker.disown_shard(slice, (shard, epoch), name).await;
+            let reply = worker
+                .notify_abandoned_shard(slice, (shard, epoch), name)
+                .await;
             let done = match reply {
                 Ok(None | Some(Holding::Gone)) => return,
                 Ok(Some(_)) => {
@@ -427,7 +429,7 @@ impl MigrationDriver {
 
 async fn work(
     driver: MigrationDriver,
-    job: MigrationJob,
+    job: LeasedMigration,
     goal: WorkGoal,
     progress: Arc<Mutex<MigrationProgress>>,
     reply: oneshot::Sender<Outcome>,
@@ -449,19 +451,15 @@ async fn work(
 /// Takes a slice back without its target, although routers may still vote on it.
 async fn abandon_owner(
     driver: MigrationDriver,
-    job: MigrationJob,
+    job: LeasedMigration,
     reply: oneshot::Sender<Outcome>,
 ) {
     let worker = driver.worker(Caller::Worker(job.lease)).await;
     let leaving = async {
         match worker.take_back_without_owner(&job, false).await? {
-            GiveUpOutcome::NotApplicable => Ok(WorkOutcome::GoalReached),
-            GiveUpOutcome::GivenUp { synced, .. } => {
-                assert!(
-                    synced,
-                    "{} gives up what was acknowledged",
-                    job.migration_id
-                );
+            AbandonOutcome::NotApplicable => Ok(WorkOutcome::GoalReached),
+            AbandonOutcome::Abandoned { synced, .. } => {
+                assert!(synced, "{} loses what was acknowledged", job.migration_id);
                 trace::count(|counts| counts.left_behind += 1);
                 worker.release_abandoned(&job).await?;
                 Ok(WorkOutcome::GoalReached)
@@ -482,7 +480,7 @@ async fn abandon_owner(
 /// before it frees the record.
 async fn leave_copy(
     driver: MigrationDriver,
-    job: MigrationJob,
+    job: LeasedMigration,
     undo: bool,
     noted: Arc<Mutex<Option<LeftoverCopy>>>,
     reply: oneshot::Sender<Outcome>,

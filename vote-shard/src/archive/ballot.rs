@@ -1,6 +1,6 @@
 //! Ballots for an archived poll.
 
-use ballast_domain::poll::judge::{self, BallotDecision, JudgedBallot};
+use ballast_domain::poll::judge::{self, BallotDecision, UnjudgedBallot};
 use ballast_domain::poll::{Ballot, BallotOutcome, BallotRefusal, Poll};
 
 use crate::shard::VoterRow;
@@ -15,7 +15,7 @@ pub fn judge_archived_ballot(
     let Some(item) = poll.item_ids().position(|id| id == ballot.item) else {
         return BallotOutcome::Refused(BallotRefusal::ItemNotFound);
     };
-    let asked = JudgedBallot {
+    let unjudged = UnjudgedBallot {
         item: item as u16,
         choice: ballot.choice,
         request: ballot.request,
@@ -28,7 +28,7 @@ pub fn judge_archived_ballot(
         revision,
         requests: &row.requests,
     });
-    match judge::judge(poll, row, &asked) {
+    match judge::judge(poll, row, &unjudged) {
         BallotDecision::Repeated { revision } => BallotOutcome::Counted { revision },
         BallotDecision::Already => BallotOutcome::Already { revision },
         BallotDecision::Refuse(refusal) => BallotOutcome::Refused(refusal),

@@ -29,7 +29,7 @@ impl RecutSpec {
 
     /// Whether the children cover exactly the parents' ranges.
     #[must_use]
-    pub fn fits(&self, parents: &[HashRange]) -> bool {
+    pub fn covers_exactly(&self, parents: &[HashRange]) -> bool {
         let children: Vec<HashRange> = self.children.iter().map(ChildSlice::range).collect();
         match (join_ranges(parents), join_ranges(&children)) {
             (Some(before), Some(after)) => before == after,

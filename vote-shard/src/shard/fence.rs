@@ -1,4 +1,4 @@
-//! The fence: a shard's record of every slice it ever held.
+//! The fence of a slice: what a shard remembers of a slice that it ever held.
 //!
 //! ```text
 //!   adopt ─────────────────────► Owner ◄──── unseal ──┐
@@ -10,7 +10,7 @@
 //!
 //!   recut, in one step:  Sealed ──► Gone, and others ──► Owner
 //! ```
-//! Pure: [`Fence`] is the state, its methods are the transitions. The record
+//! Pure: [`Fence`] is the state, its methods are the transitions. A fence
 //! survives purges and cancelled migrations. Its epoch and token never
 //! decrease, so late workers and routers with old routes cannot do harm.
 
@@ -32,8 +32,21 @@ pub enum Holding {
     Sealed,
     /// Another shard owns it; the data is still here.
     Retired,
-    /// The data has been removed; the record stays.
+    /// The data has been removed; the fence stays.
     Gone,
+}
+
+impl Holding {
+    /// Its name, for messages.
+    fn name(self) -> &'static str {
+        match self {
+            Self::Importing => "importing",
+            Self::Owner => "owned",
+            Self::Sealed => "sealed",
+            Self::Retired => "retired",
+            Self::Gone => "gone",
+        }
+    }
 }
 
 /// The migration on whose behalf a slice changes, and the fencing token of its
@@ -47,7 +60,7 @@ pub struct MigrationToken {
     pub token: u64,
 }
 
-/// A shard's record of a slice.
+/// What a shard remembers of a slice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Fence {
@@ -76,15 +89,15 @@ pub enum SliceStateError {
     #[error("another migration holds the slice")]
     OtherMigration,
     /// The slice's holding does not allow the operation.
-    #[error("the slice is {holding:?} at epoch {}", epoch.0)]
+    #[error("the slice is {} at epoch {}", holding.name(), epoch.0)]
     WrongHolding {
         /// The holding.
         holding: Holding,
         /// At which epoch.
         epoch: Epoch,
     },
-    /// The shard has no record of the slice.
-    #[error("the shard has no record of the slice")]
+    /// The shard has no fence for the slice.
+    #[error("the shard has no fence for the slice")]
     UnknownSlice,
     /// Only closed polls can be archived.
     #[error("the poll is open")]
@@ -101,7 +114,7 @@ pub enum SliceStateError {
 }
 
 impl Fence {
-    /// The record of a newly created slice.
+    /// The fence of a newly created slice.
     pub fn new_owner(epoch: Epoch) -> Self {
         Self {
             epoch,
@@ -180,7 +193,7 @@ impl Fence {
     pub fn unseal(&self, epoch: Epoch, token: &MigrationToken) -> Result<Self, SliceStateError> {
         self.check_token(token)?;
         match self.holding {
-            Holding::Sealed if epoch > self.epoch => self.check_move(token)?,
+            Holding::Sealed if epoch > self.epoch => self.check_migration(token)?,
             Holding::Owner if epoch > self.epoch => {}
             Holding::Owner if self.is_from(epoch, token) => {}
             _ => return Err(self.wrong_holding()),
@@ -196,7 +209,7 @@ impl Fence {
         epoch: Epoch,
         token: &MigrationToken,
     ) -> Result<Self, SliceStateError> {
-        self.check_move(token)?;
+        self.check_migration(token)?;
         match self.holding {
             Holding::Importing if epoch >= self.epoch => {}
             _ => return Err(self.wrong_holding()),
@@ -206,7 +219,7 @@ impl Fence {
 
     /// Makes the shard the owner of the imported slice.
     pub fn activate(&self, epoch: Epoch, token: &MigrationToken) -> Result<Self, SliceStateError> {
-        self.check_move(token)?;
+        self.check_migration(token)?;
         match self.holding {
             Holding::Importing if epoch >= self.epoch => {}
             Holding::Owner if self.is_from(epoch, token) => {}
@@ -217,7 +230,7 @@ impl Fence {
 
     /// Ends the ownership.
     pub fn retire(&self, epoch: Epoch, token: &MigrationToken) -> Result<Self, SliceStateError> {
-        self.check_move(token)?;
+        self.check_migration(token)?;
         match self.holding {
             Holding::Sealed if epoch >= self.epoch => {}
             Holding::Retired if self.is_from(epoch, token) => {}
@@ -228,7 +241,7 @@ impl Fence {
 
     /// Checks whether this migration may import rows.
     pub fn may_import(&self, token: &MigrationToken) -> Result<(), SliceStateError> {
-        self.check_move(token)?;
+        self.check_migration(token)?;
         match self.holding {
             // A migration streams writes back into the slice that it retired
             // here, which keeps the way back short.
@@ -263,7 +276,7 @@ impl Fence {
     /// Becomes Gone because other slices take its polls. Requires that this
     /// token has sealed it at this epoch.
     pub fn recut(&self, epoch: Epoch, token: &MigrationToken) -> Result<Self, SliceStateError> {
-        self.check_move(token)?;
+        self.check_migration(token)?;
         match self.holding {
             Holding::Sealed if self.epoch == epoch => {}
             _ => return Err(self.wrong_holding()),
@@ -271,16 +284,16 @@ impl Fence {
         Ok(Self::with_holding(Holding::Gone, epoch, token))
     }
 
-    /// The owner of a child slice.
+    /// The fence of a child slice, which the shard owns.
     #[must_use]
-    pub fn owner_of_part(epoch: Epoch, token: &MigrationToken) -> Self {
+    pub fn new_child_owner(epoch: Epoch, token: &MigrationToken) -> Self {
         Self::with_holding(Holding::Owner, epoch, token)
     }
 
-    /// The record that stays after a purge, also if the data never arrived. It
-    /// fences commands at this epoch or below.
+    /// The fence that stays after a purge, also if the data never arrived. It
+    /// refuses commands at this epoch or below.
     #[must_use]
-    pub fn purged(fence: Option<&Self>, epoch: Epoch, token: &MigrationToken) -> Self {
+    pub fn new_tombstone(fence: Option<&Self>, epoch: Epoch, token: &MigrationToken) -> Self {
         let known = fence.map_or(epoch, |fence| fence.epoch.max(epoch));
         Self::with_holding(Holding::Gone, known, token)
     }
@@ -319,7 +332,7 @@ impl Fence {
         Ok(())
     }
 
-    fn check_move(&self, token: &MigrationToken) -> Result<(), SliceStateError> {
+    fn check_migration(&self, token: &MigrationToken) -> Result<(), SliceStateError> {
         self.check_token(token)?;
         if self.migration_id.as_ref() == Some(&token.migration_id) {
             Ok(())
@@ -465,7 +478,7 @@ mod tests {
         assert_eq!(active.activate(Epoch(4), &m).unwrap(), active);
         assert!(active.may_import(&m).is_err());
         let retired = sealed.retire(Epoch(4), &m).unwrap();
-        let gone = Fence::purged(Some(&retired), Epoch(4), &m);
+        let gone = Fence::new_tombstone(Some(&retired), Epoch(4), &m);
         assert!(Fence::prepare(Some(&gone), Epoch(4), &token("n", 2)).is_err());
         assert!(Fence::prepare(Some(&gone), Epoch(5), &token("n", 2)).is_ok());
     }

@@ -175,14 +175,13 @@ pub trait VoteShard: Send + Sync + 'static {
     /// slice, or the slice is sealed while a migration decides.
     async fn serves(&self, fenced: &FencedSlice) -> ShardResult<()>;
 
-    /// Makes the shard the owner of a newly created slice, if it has no record
-    /// of it. This is the last step of creating a tenant; it runs when the
+    /// Makes the shard the owner of a newly created slice, if it has no fence
+    /// for it. This is the last step of creating a tenant; it runs when the
     /// first request finds the slice missing. Allowed only at the first epoch:
-    /// a slice that has moved has a record on every shard it was on.
+    /// a slice that has moved has a fence on every shard it was on.
     async fn adopt(&self, fenced: &FencedSlice) -> ShardResult<()>;
 
-    /// Returns the shard's record of a slice; `None` if it never held the
-    /// slice.
+    /// Returns the fence of a slice; `None` if the shard never held the slice.
     async fn fence(&self, slice: &SliceId) -> ShardResult<Option<Fence>>;
 
     /// Prepares to import a slice (state Importing). `key` is the source's, so

@@ -8,7 +8,7 @@ use crate::migration::body::MigrationBody;
 use crate::table::{format_number, sanitize};
 use crate::time::format_duration;
 use crate::view::certificate::count_times;
-use crate::view::migrations::{describe_progress, has_progress};
+use crate::view::migrations::{describe_progress, describe_return, describe_subject, has_progress};
 
 /// Log progress again after this share of the total, or this time.
 const SHARE_STEP: f64 = 0.05;
@@ -41,7 +41,7 @@ impl MigrationLog {
             messages.push(format!(
                 "{} of {} from {} to {} is {}, phase: {}",
                 migration.id(),
-                record.slice_id(),
+                describe_subject(record.tenant_id.as_str(), record.slice),
                 record.from,
                 record.to,
                 migration.status,
@@ -120,11 +120,13 @@ fn changes(before: Option<&MigrationBody>, now: &MigrationBody) -> Vec<String> {
     if was_asked(|asked| asked.approved.is_some()) {
         messages.push("approved".to_owned());
     }
-    if was_asked(|asked| asked.back.is_some()) {
-        messages.push("asked to move back".to_owned());
+    if let Some(back) = &new.asked.back
+        && was_asked(|asked| asked.back.is_some())
+    {
+        messages.push(describe_return(back.how).to_owned());
     }
     if was_asked(|asked| asked.complete.is_some()) {
-        messages.push("asked to end its window".to_owned());
+        messages.push("end of the window requested".to_owned());
     }
     let pause = before.and_then(|before| before.pause_ms);
     if let Some(ms) = now.pause_ms.filter(|_| pause != now.pause_ms) {
@@ -149,7 +151,7 @@ pub(crate) fn describe_finding(finding: &ballast_domain::migration::MigrationFin
     let ballast_domain::migration::MigrationFinding {
         shard, what, then, ..
     } = finding;
-    format!("{shard} is wrong: {what} ({then})")
+    format!("{shard} has wrong data: {what} ({then})")
 }
 
 /// New differences between both shards.

@@ -20,7 +20,7 @@ use ballast_domain::Timestamp;
 use ballast_domain::migration::{MigrationStage, MigrationStatus};
 
 use super::certificate::count_times;
-use super::migrations::has_progress;
+use super::migrations::{describe_subject, has_progress};
 use super::watch::bar;
 use super::watch::line::{Style, StyledLine};
 use super::watch::{Connection, connection_line};
@@ -139,14 +139,8 @@ fn headline(migration: &MigrationBody, now: Timestamp) -> StyledLine {
 
 fn subject(migration: &MigrationBody) -> StyledLine {
     let record = &migration.record;
-    let slice = match record.slice {
-        0 => String::new(),
-        slice => format!("slice {slice} of "),
-    };
-    let text = format!(
-        "{slice}{} from {} to {}",
-        record.tenant_id, record.from, record.to
-    );
+    let what = describe_subject(record.tenant_id.as_str(), record.slice);
+    let text = format!("{what} from {} to {}", record.from, record.to);
     StyledLine::new(Style::Plain, &text)
 }
 
@@ -305,7 +299,7 @@ fn footer_lines(migration: &MigrationBody, now: Timestamp) -> Vec<StyledLine> {
 fn comparison_line(migration: &MigrationBody) -> StyledLine {
     let figures = &migration.record.figures;
     let text = format!(
-        "both shards compared {}, {}",
+        "compared both shards {}, {}",
         count_times(figures.compared),
         count_noun(figures.differences, "difference")
     );

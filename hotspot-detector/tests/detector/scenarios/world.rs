@@ -10,7 +10,7 @@ use ballast_hotspot_detector::load::{
 };
 use ballast_hotspot_detector::resources::Resources;
 
-/// SeededRng from a seed (SplitMix64).
+/// Random numbers from a seed (SplitMix64).
 pub(crate) struct SeededRng(u64);
 
 impl SeededRng {

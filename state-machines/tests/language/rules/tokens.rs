@@ -185,7 +185,7 @@ fn with_tokens() -> Vec<Value> {
 
 type TokenFields = Vec<(&'static str, Value)>;
 
-/// TokenFields with substitutions, and the states to test them in.
+/// Fields with substitutions, and the states to test them in.
 fn fields() -> Vec<(TokenFields, Value)> {
     let x = || json!("${X}");
     let retry = |name: &str| {

@@ -71,7 +71,7 @@ impl Core {
             });
         }
         let key = key.ok_or(SliceStateError::InvalidRecut("there are no parents"))?;
-        if !cut.fits(&ranges) {
+        if !cut.covers_exactly(&ranges) {
             return Err(SliceStateError::InvalidRecut(
                 "the children do not cover the parents' ranges",
             )
@@ -83,7 +83,7 @@ impl Core {
         }
         let children = cut.children.iter().map(|child| SliceRecord {
             slice: cut.slice(child.slice),
-            fence: Fence::owner_of_part(cut.epoch, token),
+            fence: Fence::new_child_owner(cut.epoch, token),
             key,
             range: child.range(),
         });

@@ -186,7 +186,7 @@ impl Core {
         {
             known.fence.may_purge(token)?;
         }
-        let gone = Fence::purged(known.map(|known| &known.fence), fenced.epoch, token);
+        let gone = Fence::new_tombstone(known.map(|known| &known.fence), fenced.epoch, token);
         let key = known.map_or(fresh, |known| known.key);
         let polls = known.into_iter().flat_map(|known| known.polls.values());
         let first: Vec<PollNo> = polls.copied().take(most).collect();

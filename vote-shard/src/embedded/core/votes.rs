@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use ballast_domain::Timestamp;
-use ballast_domain::poll::judge::{self, BallotDecision, JudgedBallot};
+use ballast_domain::poll::judge::{self, BallotDecision, UnjudgedBallot};
 use ballast_domain::poll::{Ballot, BallotOutcome, BallotRefusal, Poll, RequestId};
 use ballast_domain::tenant::{Epoch, SliceId};
 use ballast_domain::{PollId, VoterId};
@@ -54,7 +54,7 @@ impl CastResult {
                     voter: *print,
                 },
                 poll: poll.poll.clone(),
-                judged: JudgedBallot {
+                unjudged: UnjudgedBallot {
                     item,
                     choice: ballot.choice,
                     request: ballot.request,
@@ -71,7 +71,7 @@ impl CastResult {
 pub(in crate::embedded) struct ColdBallot {
     pub(in crate::embedded) key: RowKey,
     poll: Arc<Poll>,
-    judged: JudgedBallot,
+    unjudged: UnjudgedBallot,
 }
 
 impl ColdBallot {
@@ -83,7 +83,7 @@ impl ColdBallot {
             revision,
             requests: &row.requests,
         });
-        match judge::judge(&self.poll, row, &self.judged) {
+        match judge::judge(&self.poll, row, &self.unjudged) {
             BallotDecision::Repeated { revision } => BallotOutcome::Counted { revision },
             BallotDecision::Already => BallotOutcome::Already { revision },
             BallotDecision::Refuse(refusal) => BallotOutcome::Refused(refusal),
@@ -297,14 +297,14 @@ fn judge_ballot(
     }
     let view = poll.voter_view(&print);
     let revision = view.map_or(0, |view| view.version().revision);
-    let judged = JudgedBallot {
+    let unjudged = UnjudgedBallot {
         item,
         choice: ballot.choice,
         request: ballot.request,
         at,
         if_revision: ballot.if_revision,
     };
-    match apply_rules(poll, view.as_ref(), &judged) {
+    match apply_rules(poll, view.as_ref(), &unjudged) {
         BallotDecision::Change(items) => Ok(AcceptedBallot {
             poll: poll.number,
             print,
@@ -325,7 +325,7 @@ fn judge_ballot(
 fn apply_rules(
     poll: &PollState,
     view: Option<&VoterView<'_>>,
-    judged: &JudgedBallot,
+    unjudged: &UnjudgedBallot,
 ) -> BallotDecision {
     let once: [(RequestId, u32); 1];
     let row = match view {
@@ -348,5 +348,5 @@ fn apply_rules(
             requests: &row.requests,
         }),
     };
-    judge::judge(&poll.poll, row, judged)
+    judge::judge(&poll.poll, row, unjudged)
 }

@@ -194,7 +194,7 @@ fn parts_and_cuts_have_records_of_their_own() {
     );
     let sealed = Fence::new_owner(Epoch(2)).seal(Epoch(3), &token).unwrap();
     let gone = sealed.recut(Epoch(3), &token).unwrap();
-    let child = Fence::owner_of_part(Epoch(3), &token);
+    let child = Fence::new_child_owner(Epoch(3), &token);
     let records = [
         Record::Slice(part(1, child.clone(), low)),
         Record::Recut(Box::new(RecutRecord {

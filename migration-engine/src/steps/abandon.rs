@@ -17,7 +17,7 @@ use super::monitor_dual_read::streamed_back;
 use super::{MigrationSteps, StepInput, UNAVAILABLE, to_task_error, with_heartbeats};
 use crate::copy::CopyProgress;
 use crate::worker::{
-    GiveUpOutcome, MigrationError, MigrationJob, MigrationWorker, OwnerHealth, check_owner,
+    AbandonOutcome, LeasedMigration, MigrationError, MigrationWorker, OwnerHealth, check_owner,
 };
 
 /// How long to try to read what can still be read from an owner.
@@ -26,21 +26,21 @@ const READ_REMAINING_MS: i64 = 600_000;
 const PAGE_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The owner in a rollback, which may have to be abandoned.
-pub(super) struct LostOwner<'a> {
+pub(super) struct UnavailableOwner<'a> {
     pub(super) steps: &'a MigrationSteps,
     pub(super) input: &'a StepInput,
     pub(super) context: &'a TaskContext,
     pub(super) migration: &'a Migration,
-    pub(super) job: &'a MigrationJob,
+    pub(super) job: &'a LeasedMigration,
 }
 
-impl LostOwner<'_> {
+impl UnavailableOwner<'_> {
     /// Whether the owner may and has to be abandoned. If it answers again, the slice
     /// goes back with everything.
     pub(super) async fn must_be_abandoned(&self) -> Result<bool, TaskError> {
         let route = self.steps.worker.read_route(&self.job.slice).await;
         let route = route.map_err(to_task_error)?;
-        if is_given_up(&route) {
+        if is_abandoned(&route) {
             return Ok(true);
         }
         if self.migration.asked.accept_loss.is_none() && !is_synced(&route) {
@@ -56,7 +56,7 @@ impl LostOwner<'_> {
             OwnerHealth::Healthy => Ok(false),
             OwnerHealth::Unhealthy(_) => Ok(true),
             OwnerHealth::Starting => {
-                let why = format!("{owner} is starting, so it is not known whether it is usable");
+                let why = format!("{owner} is starting: it is not known yet whether it is usable");
                 Err(TaskError::new(UNAVAILABLE, why))
             }
         }
@@ -75,18 +75,18 @@ impl LostOwner<'_> {
     pub(super) async fn abandon(&self) -> Result<Option<Migration>, TaskError> {
         let (steps, migration) = (self.steps, self.migration);
         let rescued = self.copy_what_is_readable().await;
-        let giving_up = steps
+        let abandoning = steps
             .worker
             .take_back_without_owner(self.job, migration.asked.accept_loss.is_some());
-        let gone = with_heartbeats(self.context, giving_up)
+        let gone = with_heartbeats(self.context, abandoning)
             .await
             .map_err(to_task_error)?;
         let noted = match (gone, &migration.given_up) {
             // A worker that crashed has recorded the loss already.
             (_, Some(_)) => migration.clone(),
-            (GiveUpOutcome::NotApplicable, None) => return Ok(None),
-            (gone @ GiveUpOutcome::GivenUp { .. }, None) => {
-                match self.to_given_up(&gone, rescued) {
+            (AbandonOutcome::NotApplicable, None) => return Ok(None),
+            (gone @ AbandonOutcome::Abandoned { .. }, None) => {
+                match self.to_accepted_loss(&gone, rescued) {
                     Some(lost) => self.record_loss(lost).await?,
                     None => return Ok(None),
                 }
@@ -144,7 +144,7 @@ impl LostOwner<'_> {
 
     async fn copy_remaining(&self, back: &mut CopyProgress) -> Result<(), MigrationError> {
         let worker = &self.steps.worker;
-        let way_back = MigrationJob {
+        let way_back = LeasedMigration {
             migration_id: self.job.migration_id.way_back(),
             ..self.job.clone()
         };
@@ -174,12 +174,12 @@ impl LostOwner<'_> {
         Ok(())
     }
 
-    fn to_given_up(
+    fn to_accepted_loss(
         &self,
-        gone: &GiveUpOutcome,
+        gone: &AbandonOutcome,
         rescued: Option<StreamedBack>,
     ) -> Option<AcceptedLoss> {
-        let GiveUpOutcome::GivenUp {
+        let AbandonOutcome::Abandoned {
             epoch,
             present,
             synced,
@@ -223,7 +223,7 @@ impl LostOwner<'_> {
     }
 }
 
-fn is_given_up(route: &SliceRoute) -> bool {
+fn is_abandoned(route: &SliceRoute) -> bool {
     let moving = route.moving.as_ref();
     moving.is_some_and(|moving| moving.gives_up && moving.migration_id.is_back())
 }

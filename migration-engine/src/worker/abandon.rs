@@ -7,7 +7,7 @@
 //!   check_owner              can it still be sealed and drained? Then reverse as usual
 //!   take_back_without_owner  the shard that the slice came from owns it again
 //!   release_abandoned        frees the record
-//!   disown_shard             tells the abandoned shard, when it answers again
+//!   notify_abandoned_shard   tells the abandoned shard, when it answers again
 //!   remove_abandoned_copy    removes its copy, when an operator asks for it
 //! ```
 //! The owner is neither read nor sent commands on the way. As always, only the
@@ -23,7 +23,7 @@ use ballast_vote_shard::shard::{Fence, Holding, MigrationToken};
 use ballast_vote_shard::{ShardDirectory, ShardError};
 
 use super::sides::shard_error;
-use super::{MigrationError, MigrationJob, MigrationSides, MigrationWorker};
+use super::{LeasedMigration, MigrationError, MigrationSides, MigrationWorker};
 use crate::copy::CopyProgress;
 use crate::faults;
 use crate::protocol::{self, MigrationIntent, ObservedMigration, ProtocolAction};
@@ -39,9 +39,9 @@ const PAGE_BYTES: usize = 1 << 10;
 
 /// How an attempt to abandon an owner ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum GiveUpOutcome {
+pub enum AbandonOutcome {
     /// The other shard owns the slice, at this epoch.
-    GivenUp {
+    Abandoned {
         /// The epoch.
         epoch: Epoch,
         /// The rows that the other shard had then; unknown if another worker made
@@ -129,22 +129,22 @@ impl MigrationWorker {
     /// update compares that record.
     pub async fn take_back_without_owner(
         &self,
-        job: &MigrationJob,
+        job: &LeasedMigration,
         accepted: bool,
-    ) -> Result<GiveUpOutcome, MigrationError> {
+    ) -> Result<AbandonOutcome, MigrationError> {
         let mut present = None;
         for _ in 0..STEPS_MAX {
             let record = self.read(&job.slice).await?;
             let Some((id, moving)) = active_migration(job, record.route.moving.as_ref()) else {
-                return Ok(GiveUpOutcome::NotApplicable);
+                return Ok(AbandonOutcome::NotApplicable);
             };
             if !accepted && !moving.gives_up && moving.also_durable_on().is_none() {
-                return Ok(GiveUpOutcome::NotApplicable);
+                return Ok(AbandonOutcome::NotApplicable);
             }
             let return_to = self.return_shard(&id, &moving, &job.slice)?;
             let fence = return_to.fence().await?;
             if moving.gives_up && is_owner(fence.as_ref(), record.route.epoch) {
-                return Ok(GiveUpOutcome::GivenUp {
+                return Ok(AbandonOutcome::Abandoned {
                     epoch: record.route.epoch,
                     present,
                     synced: moving.sync,
@@ -182,14 +182,14 @@ impl MigrationWorker {
                         .await?;
                     faults::crash_point("ordered", command);
                 }
-                _ => return Ok(GiveUpOutcome::NotApplicable),
+                _ => return Ok(AbandonOutcome::NotApplicable),
             }
         }
-        Err(RegistryError::new("give up", "the record keeps changing").into())
+        Err(RegistryError::new("abandon the owner", "the record keeps changing").into())
     }
 
     /// Ends synchronous acknowledgement: from now on the owner alone acknowledges.
-    pub async fn stop_synchronous_acks(&self, job: &MigrationJob) -> Result<(), MigrationError> {
+    pub async fn stop_synchronous_acks(&self, job: &LeasedMigration) -> Result<(), MigrationError> {
         for _ in 0..STEPS_MAX {
             let record = self.read(&job.slice).await?;
             let Ok(then) = protocol::route::relax(&record.route, &job.migration_id) else {
@@ -199,11 +199,15 @@ impl MigrationWorker {
             tracing::warn!(%slice, "the owner alone acknowledges votes from now on");
             self.records.swap(slice, &record, &then).await?;
         }
-        Err(RegistryError::new("relax", "the record keeps changing").into())
+        Err(RegistryError::new(
+            "stop synchronous acknowledgement",
+            "the record keeps changing",
+        )
+        .into())
     }
 
     /// Ends a migration that has abandoned its source, and frees the record.
-    pub async fn release_abandoned(&self, job: &MigrationJob) -> Result<(), MigrationError> {
+    pub async fn release_abandoned(&self, job: &LeasedMigration) -> Result<(), MigrationError> {
         for _ in 0..STEPS_MAX {
             let record = self.read(&job.slice).await?;
             let Some((id, moving)) = active_migration(job, record.route.moving.as_ref()) else {
@@ -219,12 +223,12 @@ impl MigrationWorker {
             self.records.swap(&job.slice, &record, &then).await?;
             faults::crash_point("swapped", &then);
         }
-        Ok(())
+        Err(RegistryError::new("free the slice's record", "the record keeps changing").into())
     }
 
     /// Tells a shard whose copy was abandoned at this epoch that it no longer owns the
     /// slice, and returns what it holds then.
-    pub async fn disown_shard(
+    pub async fn notify_abandoned_shard(
         &self,
         slice: &SliceId,
         (shard, epoch): (&ShardId, Epoch),
@@ -233,7 +237,7 @@ impl MigrationWorker {
         let sides = MigrationSides::resolve(&*self.shards, None, shard, shard)?;
         loop {
             let (fence, _) = sides.fences(slice).await?;
-            let Some(command) = protocol::disown_command(&fence, epoch) else {
+            let Some(command) = protocol::command_for_abandoned(&fence, epoch) else {
                 return Ok(fence.map(|fence| fence.holding));
             };
             let fence = fence.as_ref();
@@ -318,7 +322,7 @@ impl ReturnShard<'_> {
 /// Returns the active migration, or its reverse migration, while its owner can be
 /// abandoned.
 fn active_migration(
-    job: &MigrationJob,
+    job: &LeasedMigration,
     moving: Option<&ActiveMigration>,
 ) -> Option<(MigrationId, ActiveMigration)> {
     let moving = moving?;
