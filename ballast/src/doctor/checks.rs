@@ -1,7 +1,7 @@
 //! One function for each part of a data directory. All of them only read.
 
 use std::fs::{File, TryLockError};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use ballast_control_plane::registry::sqlite::{RegistrySummary, summarize};
 use ballast_sqlite_store::open_to_check;
@@ -166,12 +166,7 @@ fn check_shards(data_dir: &Path, registry: &RegistrySummary) -> Vec<Finding> {
     findings
 }
 
-fn check_shard(
-    id: &str,
-    directory: &PathBuf,
-    data_dir: &Path,
-    registry: &RegistrySummary,
-) -> Finding {
+fn check_shard(id: &str, directory: &Path, data_dir: &Path, registry: &RegistrySummary) -> Finding {
     if !has_log(directory) {
         return match data_dir.join("opened-shards").join(id).exists() {
             true => {
