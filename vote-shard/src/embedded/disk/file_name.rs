@@ -4,7 +4,7 @@
 
 use std::io;
 
-use super::{Disk, DiskFile, DiskFileId};
+use super::{Disk, DiskFile, DiskFileId, read_all};
 
 /// Bytes per copy step.
 const COPY_BYTES: usize = 1 << 20;
@@ -61,7 +61,8 @@ pub(in crate::embedded) fn check_name(
     }
 }
 
-/// Writes a removed file again, durably; never overwrites another file.
+/// Writes a removed file again, durably; never overwrites another file. A file with the
+/// same content is what an earlier attempt wrote, before it failed at the next file.
 pub(in crate::embedded) fn restore_name(
     disk: &dyn Disk,
     name: &str,
@@ -70,6 +71,7 @@ pub(in crate::embedded) fn restore_name(
 ) -> Result<(), LostName> {
     match check_name(disk, name, id) {
         Err(LostName::Removed { .. }) => {}
+        Err(LostName::Replaced { .. }) if has_same_content(disk, name, file) => return Ok(()),
         kept_or_unknown => return kept_or_unknown,
     }
     let draft = format!("{name}{DRAFT_SUFFIX}");
@@ -83,6 +85,14 @@ pub(in crate::embedded) fn restore_name(
         name: name.to_owned(),
         source,
     })
+}
+
+fn has_same_content(disk: &dyn Disk, name: &str, file: &dyn DiskFile) -> bool {
+    let found = disk.open(name).and_then(|found| read_all(&*found));
+    match (found, read_all(file)) {
+        (Ok(found), Ok(own)) => found == own,
+        _ => false,
+    }
 }
 
 fn copy_to(disk: &dyn Disk, draft: &str, from: &dyn DiskFile) -> io::Result<()> {
@@ -134,7 +144,7 @@ impl NamedFile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::embedded::disk::{RealDisk, SimulatedDisk, read_all};
+    use crate::embedded::disk::{RealDisk, SimulatedDisk};
 
     fn each_disk(check: impl Fn(&dyn Disk)) {
         let directory = tempfile::tempdir().unwrap();
@@ -157,6 +167,8 @@ mod tests {
             assert_eq!(read_all(&*disk.open("a").unwrap()).unwrap(), b"abc");
             // It is a new file: who wrote to the old one must open it anew.
             assert!(matches!(named.check(disk), Err(LostName::Replaced { .. })));
+            // Another attempt, because the next file failed.
+            named.restore(disk).unwrap();
         });
     }
 
